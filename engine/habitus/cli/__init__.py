@@ -1,0 +1,5 @@
+"""The ``habitus`` command."""
+
+
+def main() -> None:
+    """Run the command line."""

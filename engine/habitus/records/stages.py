@@ -1,0 +1,202 @@
+"""The records of the stages, as they are stored.
+
+Ids follow one scheme: persona ``<culture>-NN``; attempt at a session ``<persona>/sNN/aK``;
+query ``<domain>-NNN``; recommendation ``<norm>/<follow or avoid>/<query>``; response
+``<target>/<setting>/<persona>/<query>/rN`` (persona ``-`` in a shared ``none``); verdict
+``<response>/<persona>/<norm>``.
+
+Records hold no time, no latency and no count of retries: two runs with the same seed and a
+deterministic model give the same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from habitus.records.calls import Outcome
+
+NormState = Literal[-1, 0, 1]
+
+
+class StageRecord(BaseModel):
+    """Base of stored records: an id, an outcome, and the reason when the outcome is not ok."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    outcome: Outcome = Outcome.OK
+    reason: str = ""
+
+    def line(self) -> bytes:
+        """The record as one JSON line without its end."""
+        return self.model_dump_json().encode("utf-8", "backslashreplace")
+
+
+class Turn(BaseModel):
+    """One utterance of a session."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    speaker: Literal["persona", "assistant"]
+    text: str
+
+
+class NormCheck(BaseModel):
+    """What the verifier says of one norm in one session.
+
+    ``inferrable_from_text``: could any text show this norm? ``implicitly_inferrable``: can the
+    stance be told from this session? ``adherence``: the stance shown (None when not inferrable).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    norm: str
+    explanation: str = ""
+    inferrable_from_text: bool
+    implicitly_inferrable: bool
+    adherence: bool | None
+
+    @property
+    def stance(self) -> NormState:
+        """The stance shown: +1, -1, or 0 where none can be told."""
+        if not self.implicitly_inferrable or self.adherence is None:
+            return 0
+        return 1 if self.adherence else -1
+
+
+class SessionCheck(BaseModel):
+    """What the verifier and the lexical check say of one session."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    outcome: Outcome = Outcome.OK
+    reason: str = ""
+    norms: tuple[NormCheck, ...] = ()
+    explicit_reveal: bool | None = None
+    culture_guess: str = ""
+    lexical_reveals: tuple[str, ...] = ()
+    contradicted: tuple[str, ...] = ()
+
+    @property
+    def reveals(self) -> bool:
+        """Whether the model or the lexical check found an outright reveal."""
+        return bool(self.explicit_reveal) or bool(self.lexical_reveals)
+
+
+class Attempt(StageRecord):
+    """One attempt at one session, with its check and whether it was taken into the history."""
+
+    persona: str
+    number: int
+    attempt: int
+    kind: Literal["domain", "everyday"]
+    opener: str
+    turns: tuple[Turn, ...] = ()
+    end: str = ""
+    restatement: dict[str, NormState] | None = None
+    check: SessionCheck | None = None
+    decision: Literal["accepted", "flagged", "rejected"] = "rejected"
+    rejected_for: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+
+
+class SessionRef(BaseModel):
+    """Which attempt stands for a session in a history."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    number: int
+    attempt: str
+    flagged: bool = False
+
+
+class History(StageRecord):
+    """The sessions of a persona in order, and the norms that they show.
+
+    ``digest`` names the visible turns; ``missing`` lists session numbers for which no attempt
+    could be kept.
+    """
+
+    persona: str
+    sessions: tuple[SessionRef, ...]
+    missing: tuple[int, ...] = ()
+    digest: str = ""
+    shown: tuple[str, ...] = ()
+
+
+class Recommendation(StageRecord):
+    """How a good answer to a query accommodates a person who follows or avoids a norm."""
+
+    norm: str
+    state: Literal[-1, 1]
+    query: str
+    text: str = ""
+    calls: tuple[str, ...] = ()
+
+
+class Response(StageRecord):
+    """The answer of a target in a setting.
+
+    ``text`` is what is scored; ``working`` is the visible reasoning that a setting asks for and
+    ``reasoning`` the model's own, both kept apart. ``history`` is the digest of the history.
+    """
+
+    target: str
+    setting: str
+    persona: str
+    query: str
+    repeat: int
+    text: str = ""
+    working: str = ""
+    reasoning: str = ""
+    history: str = ""
+    calls: tuple[str, ...] = ()
+
+
+class Verdict(BaseModel):
+    """Whether a response meets one recommendation; ``satisfied`` is None when nothing was read."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    norm: str
+    state: Literal[-1, 1]
+    recommendation: str
+    satisfied: bool | None
+    outcome: Outcome = Outcome.OK
+    reason: str = ""
+    reasoning: str = ""
+
+
+class Evaluation(StageRecord):
+    """The verdicts on one response for one persona; id ``<response>/<persona>``.
+
+    A verdict's own id is ``<id>/<norm>``. ``missing``, ``extra`` and ``doubled`` count
+    identifiers that the evaluator left out, made up or gave twice.
+    """
+
+    response: str
+    target: str
+    setting: str
+    persona: str
+    query: str
+    repeat: int
+    verdicts: tuple[Verdict, ...]
+    missing: int = 0
+    extra: int = 0
+    doubled: int = 0
+    calls: tuple[str, ...] = ()
+
+
+class SafetyLabel(StageRecord):
+    """What the safety judge says of a response: ``unsafe`` is None when nothing was read."""
+
+    response: str
+    target: str
+    setting: str
+    persona: str
+    query: str
+    unsafe: bool | None = None
+    reasoning: str = Field(default="", description="the judge's own explanation")
+    calls: tuple[str, ...] = ()
