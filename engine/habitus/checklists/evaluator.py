@@ -49,10 +49,10 @@ class EvaluationForm:
         """JSON Schema of one item; the order of properties is the order of writing."""
         properties: dict[str, Any] = {}
         if self.echo:
-            properties |= dict.fromkeys(("norm", "recommendation"), {"type": "string"})
+            properties |= {key: {"type": "string"} for key in ("norm", "recommendation")}
         verdict = {"adherence": {"type": "boolean"}}
         reasoning = {"reasoning": {"type": "string", "maxLength": self.reasoning}}
-        parts = [reasoning if self.reasoning else {}, verdict]
+        parts: list[dict[str, Any]] = [reasoning if self.reasoning else {}, verdict]
         for part in reversed(parts) if self.verdict_first else parts:
             properties |= part
         return {
