@@ -187,7 +187,9 @@ def load_experiment(path: Path) -> Experiment:
 def check_experiment(experiment: Experiment) -> Iterator[Found]:
     """Problems that the types do not show."""
     known = ", ".join(experiment.models)
-    roles = {("roles", n): getattr(experiment.roles, n) for n in type(experiment.roles).model_fields}
+    roles = {
+        ("roles", n): getattr(experiment.roles, n) for n in type(experiment.roles).model_fields
+    }
     roles |= {("targets", n): role for n, role in experiment.targets.items()}
     for loc, role in roles.items():
         if role is not None and role.model not in experiment.models:

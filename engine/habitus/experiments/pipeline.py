@@ -115,9 +115,7 @@ class Pipeline:
 
     async def _norms_flow(self, portrait: Portrait) -> None:
         """The settings that need no history but differ by persona."""
-        settings = [
-            s for s in self.plan.settings if not s.uses_history and not self.plan.shared(s)
-        ]
+        settings = [s for s in self.plan.settings if not s.uses_history and not self.plan.shared(s)]
         if settings and self.until >= Stage.RESPONSES:
             await self._answer(portrait, settings, (), None)
 
@@ -158,7 +156,7 @@ class Pipeline:
             groups.setdefault(key, (prefix, []))[1].append(setting)
         return list(groups.values())
 
-    def _question(  # noqa: PLR0913  (what makes a response's id, and what stands before it)
+    def _question(
         self,
         target: Target,
         setting: Setting,
@@ -230,9 +228,7 @@ class Pipeline:
             *(self._recommendation(portrait, norm, query) for norm in portrait.active)
         )
 
-    async def _recommendation(
-        self, portrait: Portrait, norm: str, query: Query
-    ) -> Recommendation:
+    async def _recommendation(self, portrait: Portrait, norm: str, query: Query) -> Recommendation:
         """A recommendation, made once and then shared."""
         name = self._item_id(portrait, norm, query)
         task = self._recommendations.get(name)

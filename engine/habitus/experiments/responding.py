@@ -51,9 +51,7 @@ class Question:
     @property
     def id(self) -> str:
         """``<target>/<setting>/<persona>/<query>/rN``."""
-        return (
-            f"{self.target.id}/{self.setting.id}/{self.persona}/{self.query.id}/r{self.repeat}"
-        )
+        return f"{self.target.id}/{self.setting.id}/{self.persona}/{self.query.id}/r{self.repeat}"
 
 
 @dataclass(frozen=True, slots=True)
