@@ -1,6 +1,6 @@
 """Scoring one response against one persona's items.
 
-The evaluator sees the response and the recommendations, joined by norm id; neither query, nor
+The evaluator sees the response and the recommendations, joined by the norm's label; neither query, nor
 state, nor history. Reasoning stands before the verdict by default (``verdict_first`` is the
 switch), and ``echo`` asks it to repeat norm and recommendation, as published (CCBench, arXiv
 2607.05405).
@@ -94,11 +94,11 @@ class Evaluator:
         answer = _none(response.outcome, f"response {response.outcome}: {response.reason}")
         if response.outcome is Outcome.OK and usable:
             request = self._request(response, portrait, usable)
-            answer = await ask(self.model, request, self._reader(usable))
+            answer = await ask(self.model, request, self._reader(portrait, usable))
         return _evaluation(response, portrait, recommendations, answer)
 
-    def _reader(self, items: Sequence[Recommendation]) -> ItemReader:
-        ids = tuple(r.norm for r in items)
+    def _reader(self, portrait: Portrait, items: Sequence[Recommendation]) -> ItemReader:
+        ids = tuple(portrait.labels[r.norm] for r in items)
         if ids not in self._readers:
             self._readers[ids] = ItemReader("checklist", ids, self.form.item())
         return self._readers[ids]
@@ -124,7 +124,7 @@ class Evaluator:
 
 def _items(portrait: Portrait, items: Sequence[Recommendation]) -> str:
     return "\n".join(
-        f"- norm_id: {r.norm}\n  norm: {portrait.statements[r.norm]}\n  recommendation: {r.text}"
+        f"- norm_id: {portrait.labels[r.norm]}\n  norm: {portrait.statements[r.norm]}\n  recommendation: {r.text}"
         for r in items
     )
 
@@ -139,7 +139,7 @@ def _evaluation(
     recommendations: Sequence[Recommendation],
     answer: Answer[Items],
 ) -> Evaluation:
-    verdicts = tuple(_verdict(r, answer) for r in recommendations)
+    verdicts = tuple(_verdict(r, portrait.labels[r.norm], answer) for r in recommendations)
     worst = next((v for v in verdicts if v.outcome is not Outcome.OK), None)
     items = answer.value
     return Evaluation(
@@ -160,15 +160,15 @@ def _evaluation(
     )
 
 
-def _verdict(recommendation: Recommendation, answer: Answer[Items]) -> Verdict:
+def _verdict(recommendation: Recommendation, label: str, answer: Answer[Items]) -> Verdict:
     read: Mapping[str, Any] | None = None
     if recommendation.outcome is not Outcome.OK:
         failure = Failure(recommendation.outcome, f"recommendation: {recommendation.reason}")
     elif answer.value is None:
         failure = cast("Failure", answer.failure)
     else:
-        read = answer.value.read.get(recommendation.norm)
-        why = answer.value.invalid.get(recommendation.norm, "not answered")
+        read = answer.value.read.get(label)
+        why = answer.value.invalid.get(label, "not answered")
         failure = Failure(Outcome.OK if read is not None else Outcome.UNPARSED, why)
     return Verdict(
         norm=recommendation.norm,

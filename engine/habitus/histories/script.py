@@ -8,7 +8,7 @@ The opener is the engine's; a script that repeats it word for word is read witho
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -39,13 +39,18 @@ class Script:
     states: dict[str, NormState]
 
 
-def read_script(text: str, opener: str, norms: Collection[str]) -> Script:
+def read_script(text: str, opener: str, labels: Mapping[str, str]) -> Script:
     """Read a dialogue; the opener stands before it and belongs to the persona.
+
+    Args:
+        text: what the model wrote.
+        opener: the engine's first turn.
+        labels: norm id to the label under which its state is restated.
 
     Raises:
         ScriptError: no turns, two turns of one side in a row, an empty turn, or no restatement.
     """
-    body, states = _cut(text, norms)
+    body, states = _cut(text, labels)
     turns = _turns(body)
     if turns and turns[0].speaker == "persona" and _same(turns[0].text, opener):
         turns = turns[1:]
@@ -55,14 +60,16 @@ def read_script(text: str, opener: str, norms: Collection[str]) -> Script:
     return Script(tuple(turns), states)
 
 
-def _cut(text: str, norms: Collection[str]) -> tuple[str, dict[str, NormState]]:
+def _cut(text: str, labels: Mapping[str, str]) -> tuple[str, dict[str, NormState]]:
     """The dialogue without its restatement, and the restatement."""
     marks = list(_STATES.finditer(text))
     if not marks:
         raise ScriptError("the norm states are not restated at the end")
     last = marks[-1]
     stated = {m[1]: _WORDS[m[2].lower()] for m in _STATE.finditer(text, last.end())}
-    return text[: last.start()], {n: stated[n] for n in norms if n in stated}
+    return text[: last.start()], {
+        n: stated[label] for n, label in labels.items() if label in stated
+    }
 
 
 def _turns(body: str) -> list[Turn]:

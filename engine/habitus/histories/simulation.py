@@ -6,8 +6,7 @@ What a simulator needs to know of the persona is its sheet; it never sees querie
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from habitus.agents import Agent, Conversation, Dialogue, Rules
@@ -27,8 +26,6 @@ from habitus.records import (
     derive_seed,
     messages,
 )
-
-Sheet = Callable[[Portrait], str]
 
 
 class Simulator(Protocol):
@@ -56,7 +53,6 @@ class AgentSimulator:
         assistant: who answers.
         persona_prompt: placeholders ``sheet`` and ``stop``.
         assistant_prompt: no placeholders.
-        sheet: how a portrait is written out.
         seed: the seed of the experiment.
         stop: the marker by which the persona ends a session.
     """
@@ -65,7 +61,6 @@ class AgentSimulator:
     assistant: Role
     persona_prompt: Prompt
     assistant_prompt: Prompt
-    sheet: Sheet
     seed: int
     stop: str = "[END]"
     _prefixes: dict[str, Prefix] = field(default_factory=dict)
@@ -81,7 +76,7 @@ class AgentSimulator:
     def _persona(self, portrait: Portrait) -> Agent:
         key = portrait.id
         if key not in self._prefixes:
-            values = {"sheet": self.sheet(portrait), "stop": self.stop}
+            values = {"sheet": portrait.sheet, "stop": self.stop}
             self._prefixes[key] = Prefix(messages(self.persona_prompt.fill(values)))
         prefix = self._prefixes[key]
         return Agent("persona", self.persona.model, prefix, self.persona.sampling, self.seed)
@@ -103,13 +98,11 @@ class SingleCallSimulator:
     Args:
         writer: the model that writes; the persona's role.
         prompt: placeholders ``sheet``, ``opener``, ``exchanges`` and ``norm_ids``.
-        sheet: how a portrait is written out.
         seed: the seed of the experiment.
     """
 
     writer: Role
     prompt: Prompt
-    sheet: Sheet
     seed: int
 
     async def simulate(self, portrait: Portrait, plan: SessionPlan, attempt: int) -> Attempt:
@@ -121,7 +114,7 @@ class SingleCallSimulator:
             dialogue.end, dialogue.failure = "failed", reply.failure
             return _attempt(plan, attempt, dialogue)
         try:
-            script = read_script(reply.text, plan.text, portrait.states.keys())
+            script = read_script(reply.text, plan.text, portrait.labels)
         except ScriptError as error:
             dialogue.end, dialogue.failure = "failed", Failure(Outcome.UNPARSED, str(error))
             return _attempt(plan, attempt, dialogue)
@@ -133,19 +126,19 @@ class SingleCallSimulator:
 
     def _request(self, portrait: Portrait, plan: SessionPlan, record: str, attempt: int) -> Request:
         values = {
-            "sheet": self.sheet(portrait),
+            "sheet": portrait.sheet,
             "opener": plan.text,
             "exchanges": str(plan.exchanges),
-            "norm_ids": ", ".join(portrait.states),
+            "norm_ids": ", ".join(portrait.labels.values()),
         }
         return Request(
             messages=messages(self.prompt.fill(values)),
-            sampling=replace(self.writer.sampling),
+            sampling=self.writer.sampling,
             seed=derive_seed(self.seed, "dialogue", record, attempt),
             attempt=attempt,
             stage="histories",
             record=record,
-            context={"role": "dialogue", "states": dict(portrait.states)},
+            context={"role": "dialogue", "states": portrait.states_by_label},
         )
 
 

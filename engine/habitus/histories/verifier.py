@@ -92,7 +92,7 @@ class Verifier:
         return self._checked(portrait, answer.value, lexical, answer.calls)
 
     def _reader(self, portrait: Portrait) -> ItemReader:
-        ids = tuple(portrait.states)
+        ids = tuple(portrait.labels.values())
         if ids not in self._readers:
             self._readers[ids] = ItemReader("session_check", ids, _item(self.explanation), _REST)
         return self._readers[ids]
@@ -111,11 +111,11 @@ class Verifier:
             seed=derive_seed(self.seed, "verify", attempt.id),
             stage="filter",
             record=attempt.id,
-            context={"role": "verifier", "states": dict(portrait.states)},
+            context={"role": "verifier", "states": portrait.states_by_label},
         )
 
     def _norms(self, portrait: Portrait) -> str:
-        lines = [f"- {norm}: {text}" for norm, text in portrait.statements.items()]
+        lines = [f"- {portrait.labels[n]}: {text}" for n, text in portrait.statements.items()]
         if self.sees_states:
             words = (_STATE_WORDS[portrait.states[norm]] for norm in portrait.statements)
             lines = [f"{line} The person {word}." for line, word in zip(lines, words, strict=True)]
@@ -128,8 +128,9 @@ class Verifier:
         lexical: tuple[str, ...],
         calls: tuple[str, ...],
     ) -> SessionCheck:
-        norms = tuple(_norm_check(n, items.read[n]) for n in portrait.states if n in items.read)
-        unread = [n for n in portrait.states if n not in items.read]
+        read = {n: items.read[label] for n, label in portrait.labels.items() if label in items.read}
+        norms = tuple(_norm_check(norm, item) for norm, item in read.items())
+        unread = [norm for norm in portrait.labels if norm not in read]
         reveal = items.rest.get("explicit_culture_revealed")
         if reveal is None:
             unread.append("explicit_culture_revealed")

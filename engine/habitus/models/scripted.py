@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -31,6 +32,7 @@ Script = Callable[[Request], Reply | str]
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 MARKER = re.compile(r"\[\[([^\[\]\s]+)\]\]")
+_ITEM = re.compile(r"norm_id: (\S+)[^\[]*\[\[([^\[\]\s]+)\]\]")
 
 
 def marker(recommendation: str) -> str:
@@ -183,12 +185,13 @@ class Helpers:
 
     def _evaluator(self, request: Request) -> str:
         """An item is met when its marker stands in the prompt once more than in the item."""
-        found = MARKER.findall("\n".join(m.text for m in request.messages))
+        text = "\n".join(message.text for message in request.messages)
+        found = Counter(MARKER.findall(text))
+        marked = dict(_ITEM.findall(text))
         fields = request.schema.body["properties"] if request.schema else {}
-        by_norm = {name.partition("/")[0]: name for name in found}
         verdicts = {
-            norm: _item(item["properties"], met=found.count(by_norm.get(norm, "")) > 1)
-            for norm, item in fields.items()
+            label: _item(item["properties"], met=found[marked.get(label, "")] > 1)
+            for label, item in fields.items()
         }
         return json.dumps(verdicts)
 

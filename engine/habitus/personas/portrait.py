@@ -1,8 +1,8 @@
 """What the stages need to know of a persona, and nothing of how it was drawn.
 
-A portrait holds the norms in play (an experiment may cut them), their states, and two wordings
-of each: the ``statement`` as the norm file has it, and the ``spoken`` one that never names the
-culture, for sheets from which a model plays the persona.
+A portrait holds the norms in play (an experiment may cut them), their states and statements. In
+prompts a norm goes by its label (``N1`` is the first norm of the file): ids such as ``maori_1``
+would name the culture to whoever reads them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ from habitus.records import NormState
 
 @dataclass(frozen=True, slots=True)
 class Portrait:
-    """A persona as simulation, checklists and settings see it; norms in the order of the file."""
+    """A persona as simulation, checklists and settings see it; norms in the order of the file.
+
+    ``states``, ``statements`` and ``labels`` have the same keys: the ids of the norms in play.
+    ``sheet`` is the text from which a model plays the persona; it never names the culture.
+    """
 
     id: str
-    name: str
     culture: str
     states: Mapping[str, NormState]
     statements: Mapping[str, str]
-    spoken: Mapping[str, str]
+    labels: Mapping[str, str]
+    sheet: str
 
     def norms(self, *states: NormState) -> tuple[str, ...]:
         """The ids of the norms in any of the given states."""
@@ -32,3 +36,8 @@ class Portrait:
     def active(self) -> tuple[str, ...]:
         """The norms with a stance: those that have a checklist item."""
         return self.norms(1, -1)
+
+    @property
+    def states_by_label(self) -> dict[str, NormState]:
+        """The states under the labels that prompts use."""
+        return {self.labels[norm]: state for norm, state in self.states.items()}
