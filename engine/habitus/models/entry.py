@@ -31,8 +31,7 @@ from habitus.records import Usage
 Backend = Literal["openai", "local", "vllm", "scripted", "planted", "replay"]
 
 SET_BY_THE_ENGINE = frozenset(
-    "model messages stream n temperature top_p max_tokens max_completion_tokens stop seed "
-    "response_format".split()
+    ["model", "messages", "stream", "n", "temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "seed", "response_format"]
 )
 FACTORIES: Mapping[str, tuple[str, str]] = {
     "openai": ("habitus.models.openai", "open_openai"),
