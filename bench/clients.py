@@ -19,6 +19,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 import orjson
+
 from mock_server import running
 
 Call = Callable[[int], Awaitable[None]]
@@ -33,7 +34,9 @@ def body(number: int) -> dict[str, object]:
     return {"model": "mock", "messages": messages, "temperature": 0.7, "max_tokens": 500}
 
 
-async def openai_calls(url: str, in_flight: int, aiohttp: bool) -> tuple[Call, Callable[[], Awaitable[None]]]:
+async def openai_calls(
+    url: str, in_flight: int, aiohttp: bool
+) -> tuple[Call, Callable[[], Awaitable[None]]]:
     import httpx2
     from openai import AsyncOpenAI, DefaultAioHttpClient
 
@@ -107,7 +110,9 @@ async def drive(name: str, url: str, calls: int, in_flight: int) -> None:
     await close()
     cpu = now.user + now.system - used.user - used.system
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{name:24} {wall / (calls * 0.2 / in_flight):10.2f} {cpu / calls * 1000:18.3f} {peak:10.0f}")
+    print(
+        f"{name:24} {wall / (calls * 0.2 / in_flight):10.2f} {cpu / calls * 1000:18.3f} {peak:10.0f}"
+    )
 
 
 def one(name: str, url: str, calls: int, in_flight: int) -> None:

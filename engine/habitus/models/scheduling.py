@@ -51,6 +51,7 @@ class Gate:
         if maximum > self.maximum:
             self.maximum = maximum
             self.limit = float(maximum)
+            self._fill()
 
     def slot(self) -> Slot:
         """A slot, to be entered with ``async with``."""

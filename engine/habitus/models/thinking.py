@@ -75,7 +75,10 @@ def _walk(text: str, known: _Tags) -> tuple[list[str], list[str], bool]:
         else:
             visible.append(piece)
             inside = _closing_of(name)
-    (hidden if inside else visible).append(text[at:].strip() if inside else text[at:])
+    if inside:
+        hidden.append(text[at:].strip())
+    else:
+        visible.append(text[at:])
     return visible, hidden, not inside
 
 
