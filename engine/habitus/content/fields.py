@@ -39,5 +39,7 @@ Slug = Annotated[
     str, AfterValidator(_slug), WithJsonSchema({"type": "string", "pattern": SLUG_PATTERN})
 ]
 Line = Annotated[
-    str, AfterValidator(_line), WithJsonSchema({"type": "string", "pattern": r"^[^\r\n]*\S[^\r\n]*$"})
+    str,
+    AfterValidator(_line),
+    WithJsonSchema({"type": "string", "pattern": r"^[^\r\n]*\S[^\r\n]*$"}),
 ]

@@ -68,7 +68,8 @@ class Norm(ContentModel):
     values: Annotated[tuple[Slug, ...], Field(min_length=1, description="ids of its values")]
     statement: Line
     persona_statement: Line | None = Field(
-        default=None, description="wording for the persona's sheet, where the statement names the culture"
+        default=None,
+        description="wording for the persona's sheet, where the statement names the culture",
     )
     confirmed: Confirmed | None = Field(
         default=None, description="counts instead of the file's own; false or who confirmed it"

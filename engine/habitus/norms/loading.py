@@ -1,7 +1,7 @@
 """Reading norm files: every problem with its line and column, and cultures by id.
 
-    culture = load_culture(Path("norms/health/maori.yaml"))
-    culture = find_culture("maori", domain="health")
+culture = load_culture(Path("norms/health/maori.yaml"))
+culture = find_culture("maori", domain="health")
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from habitus.content import Found, listing, load
 from habitus.content.places import looks_like_path
-from habitus.errors import ContentError, NotFoundError, UsageError
+from habitus.errors import ContentError, NotFoundError, Problem, UsageError
 from habitus.norms.culture import Culture, Norm
 from habitus.norms.naming import names_culture
 
@@ -45,7 +45,9 @@ def find_culture(name: str, domain: str | None = None, workspace: Path | None = 
         raise NotFoundError(kind, name, sorted({path.stem for path in paths}))
     if len(found) > 1:
         domains = ", ".join(path.parent.name for path in found)
-        raise UsageError(f"the culture {name} is in several domains ({domains}); name one (--domain)")
+        raise UsageError(
+            f"the culture {name} is in several domains ({domains}); name one (--domain)"
+        )
     return load_culture(found[0])
 
 
@@ -53,10 +55,16 @@ def list_cultures(domain: str | None = None, workspace: Path | None = None) -> t
     """All cultures of the workspace and of the shipped content, by domain and id.
 
     Raises:
+        NotFoundError: no culture in the domain.
         ContentError: the problems of every file that has any.
     """
-    cultures, problems = [], []
-    for path in culture_paths(domain, workspace):
+    cultures: list[Culture] = []
+    problems: list[Problem] = []
+    paths = culture_paths(domain, workspace)
+    if domain and not paths:
+        domains = sorted({path.parent.name for path in culture_paths(None, workspace)})
+        raise NotFoundError("domain", domain, domains)
+    for path in paths:
         try:
             cultures.append(load_culture(path))
         except ContentError as error:
@@ -75,7 +83,9 @@ def culture_problems(culture: Culture, path: Path) -> Iterator[Found]:
     """What the fields of a norm file alone cannot show."""
     if path.stem != culture.culture:
         what = f"the culture is {culture.culture!r}, but the file is called {path.name}"
-        yield Found(("culture",), what, f"rename the file to {culture.culture}.yaml, or change the id")
+        yield Found(
+            ("culture",), what, f"rename the file to {culture.culture}.yaml, or change the id"
+        )
     folder = path.resolve().parent
     if folder.parent.name == FOLDER and folder.name != culture.domain:
         what = f"the domain is {culture.domain!r}, but the file lies in {FOLDER}/{folder.name}"
@@ -87,7 +97,9 @@ def culture_problems(culture: Culture, path: Path) -> Iterator[Found]:
     used = {value for norm in culture.norms for value in norm.values}
     for value in culture.values:
         if value not in used:
-            yield Found(("values", value), f"no norm rests on the value {value!r}", "link or remove it")
+            yield Found(
+                ("values", value), f"no norm rests on the value {value!r}", "link or remove it"
+            )
 
 
 def _id_problems(culture: Culture) -> Iterator[Found]:

@@ -108,7 +108,5 @@ def _free(order: Sequence[str], taken: set[str]) -> Iterator[str]:
     round_ = 0
     while True:
         tail = LETTERS[round_ % 26] * (1 + round_ // 26)
-        yield from (
-            full for full in (f"{name} {tail}." for name in order) if full not in taken
-        )
+        yield from (full for full in (f"{name} {tail}." for name in order) if full not in taken)
         round_ += 1

@@ -113,9 +113,13 @@ def _id_problems(persona: Persona, i: int, first: dict[str, int]) -> Iterator[Fo
     loc = ("personas", i, "id")
     if not re.fullmatch(re.escape(persona.culture) + r"-\d{2,}", persona.id):
         hint = f"write {persona.culture}-01 and so on"
-        yield Found(loc, f"the id {persona.id!r} does not fit the culture {persona.culture!r}", hint)
+        yield Found(
+            loc, f"the id {persona.id!r} does not fit the culture {persona.culture!r}", hint
+        )
     if persona.id in first:
-        what = f"the persona id {persona.id!r} is used twice; first by persona {first[persona.id] + 1}"
+        what = (
+            f"the persona id {persona.id!r} is used twice; first by persona {first[persona.id] + 1}"
+        )
         yield Found(loc, what, "give every persona an id of its own")
     first.setdefault(persona.id, i)
 

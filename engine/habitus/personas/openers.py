@@ -1,9 +1,9 @@
 """First turns of sessions, spoken word for word.
 
-    id: health
-    kind: domain                    # or everyday
-    openers:
-      - {id: sleep-1, area: health, text: "..."}
+id: health
+kind: domain                    # or everyday
+openers:
+  - {id: sleep-1, area: health, text: "..."}
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def _problems(openers: Openers, path: Path) -> Iterator[Found]:
     texts: dict[str, str] = {}
     for i, opener in enumerate(openers.openers):
         if opener.id in ids:
-            what = f"the opener id {opener.id!r} is used twice; first by opener {ids[opener.id] + 1}"
+            what = (
+                f"the opener id {opener.id!r} is used twice; first by opener {ids[opener.id] + 1}"
+            )
             yield Found(("openers", i, "id"), what, "give every opener an id of its own")
         said = " ".join(opener.text.casefold().split())
         if said in texts:

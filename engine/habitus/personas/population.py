@@ -1,14 +1,14 @@
 """What a population file holds, and what follows from a persona's stances.
 
-    population: health
-    domain: health
-    drawn: {sampler: random, seed: 1}      # left out in a file made by hand
-    personas:
-      - id: maori-01
-        name: Robin
-        culture: maori
-        norms_hash: "a09109624af79d57"     # of the norms the stances were drawn for
-        stances: {mana: 1, whakama: -1}
+population: health
+domain: health
+drawn: {sampler: random, seed: 1}      # left out in a file made by hand
+personas:
+  - id: maori-01
+    name: Robin
+    culture: maori
+    norms_hash: "a09109624af79d57"     # of the norms the stances were drawn for
+    stances: {mana: 1, whakama: -1}
 """
 
 from __future__ import annotations
