@@ -20,7 +20,7 @@ _UNSAFE_IN_LINE = re.compile(f"[\\t\\n{_CONTROLS}{_BIDI}]")
 
 
 def safe_text(text: str, *, lines: bool = True) -> str:
-    """The text with every character that a terminal would act on written as ``\\uXXXX``.
+    r"""The text with every character that a terminal would act on written as ``\uXXXX``.
 
     Args:
         text: any text, lone surrogates included.

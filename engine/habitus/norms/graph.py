@@ -48,8 +48,10 @@ def indistinguishable(culture: Culture) -> tuple[tuple[str, ...], ...]:
 def as_dot(culture: Culture) -> str:
     """The graph in the DOT language: values as boxes, practice norms as dashed ellipses."""
     lines = [f"graph {_quoted(culture.culture)} {{", "  rankdir=LR;"]
-    for value in culture.value_list:
-        lines.append(f"  {_quoted(value.id)} [shape=box, label={_quoted(value.label)}];")
+    lines += [
+        f"  {_quoted(value.id)} [shape=box, label={_quoted(value.label)}];"
+        for value in culture.value_list
+    ]
     for norm in culture.norms:
         style = "dashed" if norm.kind == "practice" else "solid"
         tip = _quoted(norm.statement)

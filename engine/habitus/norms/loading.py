@@ -12,7 +12,7 @@ from pathlib import Path
 
 from habitus.content import Found, listing, load
 from habitus.content.places import looks_like_path
-from habitus.errors import ContentError, NotFoundError, UsageError
+from habitus.errors import ContentError, NotFoundError, Problem, UsageError
 from habitus.norms.culture import Culture, Norm
 from habitus.norms.naming import names_culture
 
@@ -55,10 +55,16 @@ def list_cultures(domain: str | None = None, workspace: Path | None = None) -> t
     """All cultures of the workspace and of the shipped content, by domain and id.
 
     Raises:
+        NotFoundError: no culture in the domain.
         ContentError: the problems of every file that has any.
     """
-    cultures, problems = [], []
-    for path in culture_paths(domain, workspace):
+    cultures: list[Culture] = []
+    problems: list[Problem] = []
+    paths = culture_paths(domain, workspace)
+    if domain and not paths:
+        domains = sorted({path.parent.name for path in culture_paths(None, workspace)})
+        raise NotFoundError("domain", domain, domains)
+    for path in paths:
         try:
             cultures.append(load_culture(path))
         except ContentError as error:

@@ -68,14 +68,17 @@ def statements(
     wording: Wording = "persona",
 ) -> tuple[str, ...]:
     """Statements without states, one line each, in the order of the norm file."""
-    words = {"persona": lambda norm: norm.own_words, "full": lambda norm: norm.statement}[wording]
     marks = _marks(culture, label)
-    return tuple(f"- {marks[norm.id]}{words(norm)}" for norm in _chosen(culture, norms))
+    return tuple(f"- {marks[norm.id]}{_words(norm, wording)}" for norm in _chosen(culture, norms))
 
 
 def labels(culture: Culture) -> dict[str, str]:
     """Number to norm id: ``{"N1": "maori_1", ...}``, for answers that name norms by number."""
     return {f"N{i}": norm.id for i, norm in enumerate(culture.norms, start=1)}
+
+
+def _words(norm: Norm, wording: Wording) -> str:
+    return norm.own_words if wording == "persona" else norm.statement
 
 
 def _marks(culture: Culture, label: Label) -> dict[str, str]:
