@@ -79,7 +79,9 @@ _SCHEMA = re.compile(
     r".{0,200}(?:response_format|json_schema|structured.?outputs?|guided_json)",
     re.IGNORECASE | re.DOTALL,
 )
-_STRICT = re.compile(r"invalid_json_schema|invalid schema for response_format|.strict.", re.IGNORECASE)
+_STRICT = re.compile(
+    r"invalid_json_schema|invalid schema for response_format|.strict.", re.IGNORECASE
+)
 
 
 def read_rejection(status: int, body: bytes) -> Rejection:
