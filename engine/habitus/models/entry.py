@@ -25,7 +25,7 @@ from habitus.content import ContentModel, Document, read_yaml
 from habitus.content.models import from_document
 from habitus.errors import ModelError, NotFoundError
 from habitus.models.clock import Clock, SystemClock
-from habitus.models.model import ChatModel
+from habitus.models.model import CallLog, ChatModel
 from habitus.models.quirks import Quirks
 from habitus.records import Usage
 
@@ -145,6 +145,10 @@ class ModelEntry(ContentModel):
         return json.dumps([name, data], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
+#: Opens a stored run by its path: its configuration and its calls.
+StoredRun = Callable[[Path], tuple[Mapping[str, Any], CallLog]]
+
+
 @dataclass(frozen=True, slots=True)
 class Opening:
     """What surrounds a model when it is opened.
@@ -152,12 +156,14 @@ class Opening:
     ``base`` is the folder that relative paths of an entry start from. ``shared`` is for what
     the models of one run share; a backend keeps its own thing there under its own name.
     ``clock`` is what retries and waits go by.
+    ``stored_run`` opens another run, for the backend that replays one.
     """
 
     base: Path = field(default_factory=Path.cwd)
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     shared: dict[str, Any] = field(default_factory=dict)
     clock: Clock = field(default_factory=SystemClock)
+    stored_run: StoredRun | None = None
 
 
 Factory = Callable[[str, ModelEntry, Opening], ChatModel]
