@@ -39,7 +39,9 @@ class Sampler(StrEnum):
 def sample(
     cultures: Annotated[
         list[str],
-        typer.Argument(help="Ids or paths of cultures.", autocompletion=culture_names),
+        typer.Argument(
+            metavar="CULTURE", help="Ids or paths of cultures.", autocompletion=culture_names
+        ),
     ],
     *,
     n: Annotated[int, typer.Option("-n", min=1, help="Personas of each culture.")] = 10,
