@@ -69,7 +69,8 @@ def results(
     with RunDir.open(run_path(run), write=False) as opened:
         if filter_:
             table = run_filter(opened)
-            print_json(table.as_json()) if as_json else print_tables([filter_text(table)])
+            rows = [row.as_json() for row in table.rows]
+            print_json({"rows": rows}) if as_json else print_tables([filter_text(table)])
             return
         found = run_results(opened, view)
     if as_json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 
-
 from habitus.cli.output import talk
 from habitus.experiments import RunRequest, RunSummary, Study, run_experiment
 from habitus.experiments.running import Observer
@@ -55,5 +54,3 @@ def _close(study: Study, summary: RunSummary) -> int:
         talk(f"{share} of all calls have no usable answer, over the limit of {most}")
         return 1
     return 0
-
-

@@ -97,7 +97,9 @@ def _works(study: Study, limit: int | None) -> Iterator[_Work]:
 def _history_works(study: Study, limit: int | None) -> Iterator[_Work]:
     sessions = stage_counts(study, limit).attempts
     history, roles = study.experiment.history, study.experiment.roles
-    attempts = 1 if study.experiment.filter.policy == "report_only" else study.experiment.filter.attempts
+    attempts = (
+        1 if study.experiment.filter.policy == "report_only" else study.experiment.filter.attempts
+    )
     low, high = history.exchanges
     texts = _Texts(study)
     if history.form == "single_call":
@@ -107,11 +109,15 @@ def _history_works(study: Study, limit: int | None) -> Iterator[_Work]:
         persona = (sessions * (low - 1), sessions * (high - 1) * attempts)
         assistant = (sessions * low, sessions * high * attempts)
         half = (low + high) / 2 * 60
-        yield _Work("histories", roles.persona, persona, texts.sheet + 250 + half, texts.sheet + 250)
+        yield _Work(
+            "histories", roles.persona, persona, texts.sheet + 250 + half, texts.sheet + 250
+        )
         yield _Work("histories", roles.assistant, assistant, 60 + half, 60)
     verifier = (sessions, sessions * attempts)
     prompt = texts.statements + 350 + (low + high) / 2 * 120
-    yield _Work("filter", roles.verifier, verifier, prompt, texts.statements + 350, round(texts.norms * 60))
+    yield _Work(
+        "filter", roles.verifier, verifier, prompt, texts.statements + 350, round(texts.norms * 60)
+    )
 
 
 def _response_works(

@@ -30,7 +30,6 @@ from habitus.models import CallLog, Opening, Recorded, open_model
 from habitus.records import Outcome, StageRecord
 from habitus.store import CallCount, RunDir
 
-
 DONE = "done.json"
 
 
@@ -131,9 +130,7 @@ def run_experiment(
 class _Session:
     """One process working on a run."""
 
-    def __init__(
-        self, study: Study, request: RunRequest, run: RunDir, observer: Observer
-    ) -> None:
+    def __init__(self, study: Study, request: RunRequest, run: RunDir, observer: Observer) -> None:
         self.study = study
         self.request = request
         self.store = run
@@ -223,9 +220,7 @@ def _is_done(run: RunDir, request: RunRequest) -> bool:
     if not path.exists():
         return False
     note = orjson.loads(path.read_bytes())
-    enough = note["limit"] is None or (
-        request.limit is not None and request.limit <= note["limit"]
-    )
+    enough = note["limit"] is None or (request.limit is not None and request.limit <= note["limit"])
     return bool(enough and note["stage"] >= int(request.until) and not note["errors"])
 
 

@@ -1,7 +1,7 @@
 """Results of a run, computed again whenever they are asked for: nothing is asked of a model.
 
-    found = run_results(run, by=("culture",))
-    write_results(run)              # results.json, as the experiment's own options say
+found = run_results(run, by=("culture",))
+write_results(run)              # results.json, as the experiment's own options say
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from habitus.analysis import (
     ResultOptions,
     Results,
     filter_table,
-    read_safety,
     read_verdicts,
     results,
+    safety_rows,
     shown_norms,
 )
 from habitus.errors import StoreError
@@ -64,7 +64,7 @@ def run_results(run: RunDir, view: View | None = None) -> Results:
     design = kept.design()
     options = _options(run, kept, view)
     table = read_verdicts(run.records.iterate("evaluations", Evaluation), design)
-    safety = read_safety(run.records.iterate("safety", SafetyLabel), design, options)
+    safety = safety_rows(run.records.iterate("safety", SafetyLabel), design, options)
     return results(table, options, safety)
 
 
@@ -101,7 +101,9 @@ def _options(run: RunDir, kept: Materials, view: View) -> ResultOptions:
 def _synthetic(config: Mapping[str, Any], kept: Materials) -> list[str]:
     """Targets whose numbers are made up: a planted target, or scripted helpers around it."""
     models = config.get("models", {})
-    made_up = {name for name, entry in models.items() if entry["backend"] in {"planted", "scripted"}}
+    made_up = {
+        name for name, entry in models.items() if entry["backend"] in {"planted", "scripted"}
+    }
     targets = config.get("targets", {})
     judged_by = config.get("roles", {}).get("evaluator", {}).get("model")
     return [t for t in kept.targets if judged_by in made_up or targets[t]["model"] in made_up]
