@@ -89,6 +89,28 @@ def sample(
     _print_coverage(population, found)
 
 
+@app.command()
+def chat(
+    persona: Annotated[str, typer.Argument(help="Id of a persona, such as maori-03.")],
+    *,
+    population: Annotated[
+        str, typer.Option("--population", help="Id or path of the population.")
+    ] = "health",
+    experiment: Annotated[
+        str | None,
+        typer.Option("--experiment", help="Take the persona's model from here; else embedded."),
+    ] = None,
+    opener: Annotated[
+        str | None, typer.Option("--opener", help="The persona's first message, word for word.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of what the persona says.")] = 0,
+) -> None:
+    """Talk with one persona: it opens the chat, you are the assistant. An empty line ends it."""
+    from habitus.cli.chatting import hold_chat
+
+    hold_chat(persona, population, experiment, opener, seed)
+
+
 def _priors(given: Iterable[str]) -> dict[str, float]:
     priors = {}
     for text in given:
