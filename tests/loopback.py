@@ -67,6 +67,7 @@ class Server:
     times: list[float] = field(default_factory=list)
     busy: int = 0
     busiest: int = 0
+    script: list[Step] = field(default_factory=list)
     opened: list[ChatModel] = field(default_factory=list)
     opening: Opening = field(init=False)
 
@@ -86,8 +87,8 @@ class Server:
 @asynccontextmanager
 async def serving(*steps: Step) -> AsyncIterator[Server]:
     """A server that takes one step for each request."""
-    server = Server()
-    script = list(steps) or [answer("Rice.")]
+    server = Server(script=list(steps) or [answer("Rice.")])
+    script = server.script
 
     async def respond(request: web.Request) -> web.StreamResponse:
         server.busy += 1
@@ -147,10 +148,10 @@ def raw(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None
     return step
 
 
-def status(code: int, message: str = "it failed", **fields: Any) -> Step:
+def status(number: int, message: str = "it failed", /, **fields: Any) -> Step:
     """An error body in OpenAI's form; ``headers`` may be among the fields."""
     headers = fields.pop("headers", None)
-    return raw(json.dumps({"error": {"message": message, **fields}}).encode(), code, headers)
+    return raw(json.dumps({"error": {"message": message, **fields}}).encode(), number, headers)
 
 
 def dropped() -> Step:

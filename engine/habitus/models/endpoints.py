@@ -11,6 +11,7 @@ reaches 1.8 times the ideal wall time with 256 requests in flight (``bench/clien
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -84,7 +85,10 @@ class Endpoint:
         session = self._session or self._open()
         limit = aiohttp.ClientTimeout(total=timeout, connect=min(timeout, _CONNECT_TIMEOUT))
         try:
-            async with session.post(self._address, data=body, timeout=limit) as response:
+            # A redirect is answered as an error: it could carry the key to another host.
+            async with session.post(
+                self._address, data=body, timeout=limit, allow_redirects=False
+            ) as response:
                 return await _read(response)
         except TimeoutError:
             return Answer(fault="timeout")
@@ -111,10 +115,11 @@ class Endpoint:
 
 def endpoint_for(opening: Opening, base_url: str, key: str | None, concurrency: int) -> Endpoint:
     """The endpoint of an address and key among those a run shares; made when it is new."""
-    known: dict[tuple[str, str | None], Endpoint] = opening.shared.setdefault("endpoints", {})
-    endpoint = known.get((base_url, key))
+    known: dict[tuple[str, bytes], Endpoint] = opening.shared.setdefault("endpoints", {})
+    which = (base_url, hashlib.blake2b((key or "").encode(), digest_size=16).digest())
+    endpoint = known.get(which)
     if endpoint is None:
-        endpoint = known[base_url, key] = Endpoint(base_url, key, concurrency, opening.clock)
+        endpoint = known[which] = Endpoint(base_url, key, concurrency, opening.clock)
     endpoint.join(concurrency)
     return endpoint
 
