@@ -42,9 +42,7 @@ class Persona(ContentModel):
     norms_hash: Annotated[
         str, Field(pattern=r"^[0-9a-f]{16}$", description="names the norms the stances are for")
     ]
-    stances: Annotated[
-        dict[Slug, Stance], Field(min_length=1, description="value id to +1 or -1")
-    ]
+    stances: Annotated[dict[Slug, Stance], Field(min_length=1, description="value id to +1 or -1")]
 
 
 class Drawn(ContentModel):
