@@ -69,9 +69,7 @@ async def aiohttp_calls(url: str, in_flight: int) -> tuple[Call, Callable[[], Aw
 
 async def floor_calls(url: str, in_flight: int) -> tuple[Call, Callable[[], Awaitable[None]]]:
     host, port = url.split("/")[2].split(":")
-    free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-    for _ in range(in_flight):
-        free.append(await asyncio.open_connection(host, int(port)))
+    free = [await asyncio.open_connection(host, int(port)) for _ in range(in_flight)]
 
     async def call(number: int) -> None:
         reader, writer = free.pop()

@@ -34,6 +34,11 @@ class Design:
     kinds: Mapping[str, str]
     topics: Mapping[str, str]
 
+    def __post_init__(self) -> None:
+        scored = {norm for states in self.states.values() for norm in states}
+        if set(self.cultures) != set(self.states) or not scored <= set(self.kinds):
+            raise ValueError("a design needs states for every persona and a kind for every norm")
+
     @cached_property
     def items(self) -> dict[str, tuple[str, ...]]:
         """For each persona the norms with a verdict, sorted."""

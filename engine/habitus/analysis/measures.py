@@ -151,10 +151,7 @@ def measures(weights: FloatArray, sums: FloatArray) -> FloatArray:
     Returns:
         Shape (5, draws), NaN where undefined.
     """
-    if sums.ndim == 2:
-        totals = sums @ weights.T
-    else:
-        totals = np.einsum("dp,kdp->kd", weights, sums)
+    totals = sums @ weights.T if sums.ndim == 2 else np.einsum("dp,kdp->kd", weights, sums)
     follow, avoid = ratio(totals[0], totals[1]), ratio(totals[2], totals[3])
     every = ratio(totals[0] + totals[2], totals[1] + totals[3])
     own = persona_ccs(sums)

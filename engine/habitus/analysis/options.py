@@ -27,7 +27,7 @@ class ResultOptions:
 
     seed: int = 0
     draws: int = 2000
-    rule: IntervalRule = IntervalRule()
+    rule: IntervalRule = field(default_factory=IntervalRule)
     by: tuple[Dimension, ...] = ()
     missing: MissingRule = "exclude"
     queries: Literal["fixed", "resampled"] = "fixed"

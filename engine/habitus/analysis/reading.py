@@ -115,8 +115,8 @@ class _Reader:
         cell, persona, query, repeat = (np.array(c, dtype=np.int64) for c in self.columns)
         cells = sorted(self.cells, key=lambda c: (c.target, setting_rank(c.setting)))
         rank = np.zeros(len(cells), dtype=np.int64)
-        for place, name in enumerate(cells):
-            rank[self.cells[name]] = place
+        for i, name in enumerate(cells):
+            rank[self.cells[name]] = i
         personas, persona = self.personas.sorted(persona)
         queries, query = self.queries.sorted(query)
         norms = tuple(sorted({norm for p in personas for norm in self.design.items[p]}))

@@ -64,7 +64,7 @@ class Row:
             "personas": self.personas,
             "personas_left_out": self.left_out,
             "outcomes": dict(self.outcomes),
-            "bounds": self.bounds and {k: v and list(v) for k, v in self.bounds.items()},
+            "bounds": bounds_json(self.bounds),
             "interval": intervals_json(self.intervals),
             "undefined_draws": undefined_json(self.intervals),
             "resampled": resampled_name(self.crossed),
@@ -74,7 +74,12 @@ class Row:
 
 def intervals_json(intervals: Intervals) -> dict[str, list[float] | None]:
     """Intervals by name, None where there is none."""
-    return {name: found and [found.low, found.high] for name, found in intervals.items()}
+    return {name: [found.low, found.high] if found else None for name, found in intervals.items()}
+
+
+def bounds_json(bounds: Bounds | None) -> dict[str, list[float] | None] | None:
+    """Bounds by name, None where few items are missing."""
+    return None if bounds is None else {k: list(v) if v else None for k, v in bounds.items()}
 
 
 def undefined_json(intervals: Intervals) -> dict[str, int]:
@@ -100,13 +105,13 @@ def make_rows(table: VerdictTable, resampler: Resampler, options: ResultOptions)
         crossed = is_crossed(table, (c,), options)
         for group in parts:
             answered = Answered.of(group, table.answers[c])
-            if answered.asked.any():
+            if not options.by or answered.asked.any():
                 outcomes = outcome_counts(table.failures[c][group.index][answered.missing])
                 rows.append(_row(cell, answered, outcomes, crossed, resampler, options))
     return rows
 
 
-def _row(  # one argument for each thing a row is made of
+def _row(
     cell: Cell,
     answered: Answered,
     outcomes: Mapping[str, int],

@@ -65,13 +65,13 @@ class Study:
     @cached_property
     def norms_text(self) -> dict[str, str]:
         """For each persona the text of the setting that spells its norms out."""
-        neutral = "listed" if self.experiment.neutral_norms == "include" else "omit"
+        included = self.experiment.neutral_norms == "include"
         return {
             p.id: "\n".join(
                 sheet(
                     p,
                     self.cultures[p.culture],
-                    neutral=neutral,
+                    neutral="listed" if included else "omit",
                     norms=self._in_play(p.culture),
                     label="none",
                     wording="full",

@@ -1,6 +1,6 @@
 """Addresses that models are reached at: connections, slots and waits, shared by all models there.
 
-    endpoint = endpoint_for(opening.shared, base_url, key, concurrency)
+    endpoint = endpoint_for(opening, base_url, key, concurrency)
     answer = await endpoint.post(body, timeout=60)
 
 ``post`` makes one try and never raises for what a network does: an :class:`Answer` has a status,
@@ -19,6 +19,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from habitus import __version__
 from habitus.models.clock import Clock, SystemClock
+from habitus.models.entry import Opening
 from habitus.models.scheduling import Gate
 
 if TYPE_CHECKING:
@@ -108,14 +109,12 @@ class Endpoint:
         return self._session
 
 
-def endpoint_for(
-    shared: dict[str, Any], base_url: str, key: str | None, concurrency: int
-) -> Endpoint:
+def endpoint_for(opening: Opening, base_url: str, key: str | None, concurrency: int) -> Endpoint:
     """The endpoint of an address and key among those a run shares; made when it is new."""
-    known: dict[tuple[str, str | None], Endpoint] = shared.setdefault("endpoints", {})
+    known: dict[tuple[str, str | None], Endpoint] = opening.shared.setdefault("endpoints", {})
     endpoint = known.get((base_url, key))
     if endpoint is None:
-        endpoint = known[base_url, key] = Endpoint(base_url, key, concurrency)
+        endpoint = known[base_url, key] = Endpoint(base_url, key, concurrency, opening.clock)
     endpoint.join(concurrency)
     return endpoint
 
