@@ -27,7 +27,9 @@ from habitus.norms import (
     norms_hash,
 )
 from habitus.norms.naming import names_culture
+from habitus.records import NormState
 
+STATES: tuple[NormState, ...] = (1, -1, 0)  # in the order of StateShares
 HEALTH = ("afghan", "burmese", "chinese", "maori", "nepali", "vietnamese")
 
 GOOD = """\
@@ -166,7 +168,7 @@ class TestStates:
     @given(cultures())
     def test_closed_form_equals_enumeration(self, culture: Culture) -> None:
         rows = [list(norm_states(culture, a).values()) for a in assignments(culture)]
-        means = [sum(row.count(s) for row in rows) / len(rows) for s in (1, -1, 0)]
+        means = [sum(row.count(s) for row in rows) / len(rows) for s in STATES]
         assert list(exact_counts(culture)) == pytest.approx(means, abs=1e-12)
 
     @given(cultures(), st.data())
@@ -181,7 +183,7 @@ class TestStates:
             for value, stance in stances.items():
                 weight *= priors[value] if stance == 1 else 1 - priors[value]
             row = list(norm_states(culture, stances).values())
-            means = [m + weight * row.count(s) for m, s in zip(means, (1, -1, 0), strict=True)]
+            means = [m + weight * row.count(s) for m, s in zip(means, STATES, strict=True)]
         assert list(exact_counts(culture, priors)) == pytest.approx(means, abs=1e-9)
 
     def test_forty_values_are_no_problem(self) -> None:
@@ -253,7 +255,7 @@ class TestHash:
 
 
 DAMAGED = [
-    ("unknown key", "kind: practice", "kid: practice", 11, 5, "unknown key 'kid'"),
+    ("unknown key", "kind: practice", "knid: practice", 11, 5, "did you mean 'kind'?"),
     ("missing key", "    kind: practice\n", "", 10, 5, "missing key 'kind'"),
     ("bad kind", "kind: practice", "kind: habit", 11, 11, "'communication' or 'practice'"),
     ("duplicate norm id", "id: tiny_2", "id: tiny_1", 14, 9, "used twice; first by norm 1"),

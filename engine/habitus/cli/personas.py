@@ -14,6 +14,7 @@ import typer
 from habitus.cli.norms import DomainOption, culture_names
 from habitus.cli.output import print_table, talk
 from habitus.cli.root import new_app
+from habitus.content.fields import slug
 from habitus.content.writing import write_text
 from habitus.errors import UsageError
 from habitus.norms import Culture, find_culture
@@ -71,7 +72,7 @@ def sample(
     people = draw(found, n, drawn, read_names(names) if names else None)
     population = Population.model_validate(
         {
-            "population": output.stem if output else "population",
+            "population": _id(output),
             "domain": _one_domain(found),
             "drawn": drawn,
             "personas": people,
@@ -109,6 +110,17 @@ def chat(
     from habitus.cli.chatting import hold_chat
 
     hold_chat(persona, population, experiment, opener, seed)
+
+
+def _id(output: Path | None) -> str:
+    if output is None:
+        return "population"
+    try:
+        return slug(output.stem)
+    except ValueError as error:
+        raise UsageError(
+            f"-o {output}: the file's name is the population's id, and {error}"
+        ) from None
 
 
 def _priors(given: Iterable[str]) -> dict[str, float]:

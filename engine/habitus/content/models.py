@@ -130,7 +130,7 @@ def _step(annotation: Any, part: str | int) -> Any:
         by_name = {f.alias or n: f for n, f in owner.model_fields.items()}
         if part in by_name:
             return by_name[str(part)].annotation
-    args = [a for a in getattr(annotation, "__args__", ()) if a is not type(None)]
+    args = [a for a in getattr(annotation, "__args__", ()) if a not in (type(None), ...)]
     return args[-1] if args else None
 
 
