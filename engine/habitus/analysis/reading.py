@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from itertools import accumulate
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,12 +58,6 @@ class _Codes(dict[str, int]):
         return names, rank[codes]
 
 
-class _Names(NamedTuple):
-    personas: tuple[str, ...]
-    queries: tuple[str, ...]
-    items: int
-
-
 class _Reader:
     """Columns that grow by one number for each evaluation and two bytes for each verdict."""
 
@@ -112,31 +105,64 @@ class _Reader:
 
     def table(self) -> VerdictTable:
         """Everything read, sorted."""
-        cell, persona, query, repeat = (np.array(c, dtype=np.int64) for c in self.columns)
-        cells = sorted(self.cells, key=lambda c: (c.target, setting_rank(c.setting)))
-        rank = np.zeros(len(cells), dtype=np.int64)
-        for i, name in enumerate(cells):
-            rank[self.cells[name]] = i
-        personas, persona = self.personas.sorted(persona)
-        queries, query = self.queries.sorted(query)
-        norms = tuple(sorted({norm for p in personas for norm in self.design.items[p]}))
-        row, norm, state = _expand(self.design, personas, norms, persona)
-        every = Items(persona[row], query[row], norm, repeat[row], state)
-        items, place = _distinct(every, len(queries), len(norms))
-        flat = rank[cell][row] * len(items) + place
-        _refuse_doubles(flat, every, tuple(cells), _Names(personas, queries, len(items)))
-        shape = (len(cells), len(items))
+        rows = self._sorted()
+        sizes = np.array([len(self.design.items[p]) for p in rows.personas], dtype=np.int64)
+        distinct, place = np.unique(rows.key, return_inverse=True)
+        _refuse_doubles(rows, rows.cell * len(distinct) + place)
+        norms = tuple(sorted({norm for p in rows.personas for norm in self.design.items[p]}))
+        items = _items(self.design, rows, norms, distinct)
+        starts = _starts(sizes[distinct // rows.places])
+        flat = _positions(rows.cell * len(items) + starts[place], sizes[rows.persona])
+        shape = (len(rows.cells), len(items))
         return VerdictTable(
             design=self.design,
-            cells=tuple(cells),
-            shared=tuple(c in self.shared for c in cells),
-            personas=personas,
-            queries=queries,
+            cells=rows.cells,
+            shared=tuple(cell in self.shared for cell in rows.cells),
+            personas=rows.personas,
+            queries=rows.queries,
             norms=norms,
             items=items,
             answers=_grid(self.answers, flat, shape, ABSENT),
             failures=_grid(self.failures, flat, shape, _CODES[Outcome.OK]),
         )
+
+    def _sorted(self) -> _Rows:
+        cell, persona, query, repeat = (np.array(c, dtype=np.int64) for c in self.columns)
+        cells = sorted(self.cells, key=lambda c: (c.target, setting_rank(c.setting)))
+        rank = np.zeros(len(cells), dtype=np.int64)
+        for place, name in enumerate(cells):
+            rank[self.cells[name]] = place
+        personas, persona = self.personas.sorted(persona)
+        queries, query = self.queries.sorted(query)
+        return _Rows(tuple(cells), personas, queries, rank[cell], persona, query, repeat)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """One row for each evaluation, in order of arrival: codes into sorted names."""
+
+    cells: tuple[Cell, ...]
+    personas: tuple[str, ...]
+    queries: tuple[str, ...]
+    cell: IntArray
+    persona: IntArray
+    query: IntArray
+    repeat: IntArray
+
+    @property
+    def repeats(self) -> int:
+        """Repeat numbers run from 0 up to, not including, this."""
+        return int(self.repeat.max(initial=0)) + 1
+
+    @property
+    def places(self) -> int:
+        """How many (query, repeat) there are for each persona."""
+        return max(len(self.queries), 1) * self.repeats
+
+    @property
+    def key(self) -> IntArray:
+        """A number for each (persona, query, repeat), in their order."""
+        return self.persona * self.places + self.query * self.repeats + self.repeat
 
 
 def _answer(verdict: Verdict | None, outcome: Outcome) -> tuple[int, Outcome]:
@@ -151,63 +177,51 @@ def _answer(verdict: Verdict | None, outcome: Outcome) -> tuple[int, Outcome]:
     return MISSING, Outcome.UNPARSED
 
 
-def _expand(
-    design: Design, personas: tuple[str, ...], norms: tuple[str, ...], persona: IntArray
-) -> tuple[IntArray, IntArray, IntArray]:
-    """For each verdict in order of arrival: its evaluation, norm and state."""
+def _items(design: Design, rows: _Rows, norms: tuple[str, ...], keys: IntArray) -> Items:
+    """The items of the different (persona, query, repeat), by these and then by norm."""
+    persona, rest = np.divmod(keys, rows.places)
+    query, repeat = np.divmod(rest, rows.repeats)
     place = {norm: i for i, norm in enumerate(norms)}
-    lists = [design.items[p] for p in personas]
-    sizes = np.array([len(norms) for norms in lists], dtype=np.int64)
-    starts = np.array([0, *accumulate(sizes.tolist())], dtype=np.int64)
-    codes = np.array([place[norm] for names in lists for norm in names], dtype=np.int64)
-    states = np.array(
-        [
-            design.states[p][norm]
-            for p, names in zip(personas, lists, strict=True)
-            for norm in names
-        ],
+    lists = [design.items[p] for p in rows.personas]
+    sizes = np.array([len(names) for names in lists], dtype=np.int64)
+    norm = np.array([place[name] for names in lists for name in names], dtype=np.int64)
+    state = np.array(
+        [design.states[p][n] for p, names in zip(rows.personas, lists, strict=True) for n in names],
         dtype=np.int64,
     )
     lengths = sizes[persona]
-    row = np.repeat(np.arange(len(persona)), lengths)
-    ends = np.cumsum(lengths)
-    within = np.arange(len(row)) - np.repeat(ends - lengths, lengths)
-    index = np.repeat(starts[persona], lengths) + within
-    return row, codes[index], states[index]
+    row = np.repeat(np.arange(len(keys)), lengths)
+    index = _positions(_starts(sizes)[persona], lengths)
+    return Items(persona[row], query[row], norm[index], repeat[row], state[index])
 
 
-def _distinct(every: Items, queries: int, norms: int) -> tuple[Items, IntArray]:
-    """The different items, sorted, and for each verdict the place of its item."""
-    repeats = int(every.repeat.max(initial=0)) + 1
-    key = ((every.persona * queries + every.query) * norms + every.norm) * repeats + every.repeat
-    _, first, place = np.unique(key, return_index=True, return_inverse=True)
-    items = Items(
-        every.persona[first],
-        every.query[first],
-        every.norm[first],
-        every.repeat[first],
-        every.state[first],
-    )
-    return items, place
+def _starts(lengths: IntArray) -> IntArray:
+    """Where each run begins when runs of these lengths follow one another."""
+    return np.cumsum(lengths) - lengths
+
+
+def _positions(starts: IntArray, lengths: IntArray) -> IntArray:
+    """start, start + 1, ... for each run, one run after another."""
+    steps = np.arange(int(lengths.sum()))
+    steps += np.repeat(starts - _starts(lengths), lengths)
+    return steps
 
 
 def _grid(values: array[int], flat: IntArray, shape: tuple[int, int], fill: int) -> SmallArray:
     grid = np.full(shape[0] * shape[1], fill, dtype=np.int8)
-    grid[flat] = np.array(values, dtype=np.int8)
+    grid[flat] = np.frombuffer(values, dtype=np.int8) if values else 0
     return grid.reshape(shape)
 
 
-def _refuse_doubles(flat: IntArray, every: Items, cells: tuple[Cell, ...], names: _Names) -> None:
-    _, first, counts = np.unique(flat, return_index=True, return_counts=True)
-    doubled = first[counts > 1]
-    if not len(doubled):
+def _refuse_doubles(rows: _Rows, key: IntArray) -> None:
+    _, first = np.unique(key, return_index=True)
+    if len(first) == len(key):
         return
-    at = int(doubled[0])
-    cell = cells[int(flat[at]) // names.items]
+    i = int(np.setdiff1d(np.arange(len(key)), first)[0])
     raise StoreError(
-        f"two evaluations of target {cell.target!r}, setting {cell.setting!r}, persona "
-        f"{names.personas[every.persona[at]]!r}, query {names.queries[every.query[at]]!r}, "
-        f"repeat {every.repeat[at]}; a response is scored once for each persona"
+        f"two evaluations of {rows.cells[rows.cell[i]]}, persona "
+        f"{rows.personas[rows.persona[i]]!r}, query {rows.queries[rows.query[i]]!r}, repeat "
+        f"{rows.repeat[i]}; a response is scored once for each persona"
     )
 
 

@@ -11,7 +11,7 @@ names are sorted, so that the same records make the same table whatever their or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -36,6 +36,9 @@ class Cell(NamedTuple):
 
     target: str
     setting: str
+
+    def __str__(self) -> str:
+        return f"target {self.target!r}, setting {self.setting!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ class VerdictTable:
         return len(np.unique(self.items.persona * len(self.norms) + self.items.norm))
 
 
-def outcome_counts(failures: Iterable[int]) -> dict[str, int]:
+def outcome_counts(failures: SmallArray) -> dict[str, int]:
     """How many answers are missing for each outcome, in the order of outcomes."""
-    counts = np.bincount(np.fromiter(failures, dtype=np.int64), minlength=len(OUTCOMES))
+    counts = np.bincount(failures, minlength=len(OUTCOMES))
     return {str(o): int(n) for o, n in zip(OUTCOMES, counts, strict=True) if n}
