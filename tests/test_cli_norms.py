@@ -92,8 +92,10 @@ class TestRoot:
 
     @pytest.mark.parametrize("name", [*COMMANDS, *HIDDEN])
     def test_every_command_in_the_table_exists(self, habitus: Run, name: str) -> None:
-        assert import_module(f"habitus.cli.{name}").app.info.help == (COMMANDS | HIDDEN)[name]
-        assert habitus(name, "--help")[0] == 0
+        assert import_module(f"habitus.cli.{name}").app
+        code, out, _ = habitus(name, "--help")
+        assert code == 0
+        assert out.startswith(f"Usage: habitus {name} ")
 
     def test_version(self, habitus: Run) -> None:
         import habitus as package
