@@ -55,9 +55,7 @@ class Prompt:
         return text
 
 
-def read_prompt(
-    path: Path, placeholders: Collection[str], *, single: str | None = None
-) -> Prompt:
+def read_prompt(path: Path, placeholders: Collection[str], *, single: str | None = None) -> Prompt:
     """Read a prompt file and check it against the placeholders its reader fills.
 
     Args:
