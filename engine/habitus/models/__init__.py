@@ -1,5 +1,26 @@
-"""Models: the one seam ``ChatModel``, its backends, scheduling, retries, and the call log."""
+"""Models: the one seam ``ChatModel``, its backends, scheduling, retries, and the call log.
 
+    opening = Opening(base=folder)
+    model = Recorded(open_model(name, entry, opening), entry.identity(name), log)
+    reply = await model.complete(Request(messages=(Message("user", "Hello"),)))
+
+Backends are imported when a model is opened; nothing here knows what is asked or why.
+"""
+
+from habitus.models.entry import ModelEntry, Opening, Price, open_model, read_entry
 from habitus.models.model import CallLog, ChatModel
+from habitus.models.quirks import Quirks
+from habitus.models.recorded import Counters, Recorded
 
-__all__ = ["CallLog", "ChatModel"]
+__all__ = [
+    "CallLog",
+    "ChatModel",
+    "Counters",
+    "ModelEntry",
+    "Opening",
+    "Price",
+    "Quirks",
+    "Recorded",
+    "open_model",
+    "read_entry",
+]

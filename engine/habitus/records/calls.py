@@ -95,8 +95,9 @@ class Reply:
     ``text`` is the visible answer (what there is of it when the outcome is not ``OK``);
     ``reasoning`` is kept apart and never part of it. ``sent`` holds the parameters that were
     really sent, and under ``messages`` the message list when it was changed. ``latency`` is in
-    seconds, ``attempts`` counts requests on the wire. ``raw`` is the text before think blocks
-    were taken out, where it differs. ``stored`` marks a reply that came from the store.
+    seconds (of the last try), ``attempts`` counts requests on the wire, ``waited`` is in seconds
+    between them. ``raw`` is the text before think blocks were taken out, where it differs, or the
+    server's error text. ``stored`` marks a reply that came from the store.
     """
 
     outcome: Outcome
@@ -108,6 +109,7 @@ class Reply:
     sent: Mapping[str, Any] = field(default_factory=dict)
     latency: float = 0.0
     attempts: int = 1
+    waited: float = 0.0
     raw: str = ""
     key: bytes = b""
     stored: bool = False

@@ -83,6 +83,7 @@ class SessionCheck(BaseModel):
     culture_guess: str = ""
     lexical_reveals: tuple[str, ...] = ()
     contradicted: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
 
     @property
     def reveals(self) -> bool:
@@ -120,12 +121,14 @@ class SessionRef(BaseModel):
 class History(StageRecord):
     """The sessions of a persona in order, and the norms that they show.
 
-    ``digest`` names the visible turns; ``missing`` lists session numbers for which no attempt
-    could be kept.
+    ``digest`` names the visible turns. ``removed`` lists session numbers of which every attempt
+    revealed the culture, ``missing`` those of which no attempt could be held or checked: a
+    history with missing sessions is not ok and is not shown to any target.
     """
 
     persona: str
     sessions: tuple[SessionRef, ...]
+    removed: tuple[int, ...] = ()
     missing: tuple[int, ...] = ()
     digest: str = ""
     shown: tuple[str, ...] = ()

@@ -1,1 +1,46 @@
-"""statistics."""
+"""Rates with denominators and intervals that know which rows belong together.
+
+Numbers in, numbers out: nothing here knows a persona, a setting or a metric by name. A rate
+whose denominator is zero is undefined (None for one value, NaN inside arrays of draws) and is
+never turned into a zero.
+
+    counts = resample_counts(cultures, draws=2000, seed=7, purpose="personas")
+    draws = ratio(counts @ satisfied, counts @ judged)        # 2,000 rates, no loop
+    interval = resampled_interval(rate, draws, Units.of(codes, judged > 0))
+"""
+
+from habitus.statistics.correlations import pearson, spearman
+from habitus.statistics.intervals import (
+    SHARE,
+    SIGNED,
+    Interval,
+    IntervalRule,
+    Method,
+    Units,
+    boundary_interval,
+    resampled_interval,
+)
+from habitus.statistics.rates import Rate, harmonic_mean, harmonic_means, ratio
+from habitus.statistics.resampling import FloatArray, IntArray, resample_counts
+from habitus.statistics.student import student_quantile
+
+__all__ = [
+    "SHARE",
+    "SIGNED",
+    "FloatArray",
+    "IntArray",
+    "Interval",
+    "IntervalRule",
+    "Method",
+    "Rate",
+    "Units",
+    "boundary_interval",
+    "harmonic_mean",
+    "harmonic_means",
+    "pearson",
+    "ratio",
+    "resample_counts",
+    "resampled_interval",
+    "spearman",
+    "student_quantile",
+]

@@ -1,0 +1,146 @@
+"""A conversation between two agents, turn by turn.
+
+The engine speaks the opener for the persona, word for word; then assistant and persona
+alternate. An exchange is one persona turn with the assistant turn that answers it, so a session
+of ``n`` exchanges has ``2 n`` turns and ``2 n - 1`` model calls. Every session ends for one
+stated reason:
+
+    complete      all exchanges were spoken
+    persona_stop  the persona ended it with the stop marker
+    farewell      both sides only said goodbye
+    repetition    one side repeated its own last turn
+    empty_turn    a side had nothing to say, twice
+    failed        a call had no usable answer; its outcome is kept
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from habitus.agents.agent import Agent
+from habitus.records import Failure, Outcome, Reply, Turn
+
+_FAREWELL = re.compile(
+    r"\b(bye|goodbye|good ?night|take care|see you|farewell|you'?re welcome|have a (?:good|great|"
+    r"nice|lovely) (?:day|one|evening|night))\b",
+    re.IGNORECASE,
+)
+_FAREWELL_WORDS = 14
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """When a conversation ends.
+
+    Args:
+        exchanges: hard limit; one exchange is a persona turn and its answer.
+        stop: marker by which the persona ends the session. In the assistant's text it is text.
+        answer_after_stop: whether the assistant still answers a last message that had words.
+    """
+
+    exchanges: int
+    stop: str = "[END]"
+    answer_after_stop: bool = True
+
+
+@dataclass(slots=True)
+class Dialogue:
+    """What was said, why it ended, and the keys of the calls behind it."""
+
+    turns: list[Turn] = field(default_factory=list)
+    end: str = ""
+    failure: Failure | None = None
+    calls: list[str] = field(default_factory=list)
+
+
+class Conversation:
+    """Two agents and the rules of their talk; one object holds one session."""
+
+    def __init__(self, persona: Agent, assistant: Agent, rules: Rules) -> None:
+        self.persona = persona
+        self.assistant = assistant
+        self.rules = rules
+        self._dialogue = Dialogue()
+        self._stopping = False
+
+    async def run(self, opener: str, record: str, attempt: int = 0) -> Dialogue:
+        """Hold the session that begins with ``opener``; ``record`` names it in its calls."""
+        self._add(self.persona, opener)
+        for speaker in self._order():
+            end = await self._turn(speaker, record, attempt)
+            if end:
+                self._dialogue.end = end
+                break
+        else:
+            self._dialogue.end = "persona_stop" if self._stopping else "complete"
+        return self._dialogue
+
+    def _order(self) -> Iterator[Agent]:
+        """The speakers after the opener; ends early once the persona has stopped."""
+        yield self.assistant
+        for _ in range(self.rules.exchanges - 1):
+            yield self.persona
+            if not self._stopping or self.rules.answer_after_stop:
+                yield self.assistant
+            if self._stopping:
+                return
+
+    async def _turn(self, speaker: Agent, record: str, attempt: int) -> str:
+        """One turn; the reason to end after it, or an empty text."""
+        name = f"{record}/t{len(self._dialogue.turns) + 1:02d}"
+        for retry in (0, 1):
+            reply = await speaker.speak(name, attempt, retry)
+            self._dialogue.calls.append(reply.key.hex())
+            text, stopped = self._visible(speaker, reply)
+            if text or stopped or not _empty(reply):
+                break
+        if not reply.ok and not _empty(reply):
+            self._dialogue.failure = reply.failure
+            return "failed"
+        return self._take(speaker, text, stopped=stopped)
+
+    def _visible(self, speaker: Agent, reply: Reply) -> tuple[str, bool]:
+        """The words of a reply, and whether the persona's stop marker stood behind them."""
+        text = reply.text.strip()
+        if speaker is not self.persona or self.rules.stop not in text:
+            return text, False
+        return text.partition(self.rules.stop)[0].strip(), True
+
+    def _take(self, speaker: Agent, text: str, *, stopped: bool) -> str:
+        self._stopping = stopped
+        if stopped and not text:
+            return "persona_stop"
+        if not text:
+            self._dialogue.failure = Failure(Outcome.UNPARSED, "empty turn twice")
+            return "empty_turn"
+        repeated = any(t.text == text for t in self._dialogue.turns[-2:-1])
+        self._add(speaker, text)
+        if repeated:
+            return "repetition"
+        return "farewell" if self._only_farewells() else ""
+
+    def _add(self, speaker: Agent, text: str) -> None:
+        other = self.assistant if speaker is self.persona else self.persona
+        speaker.say(text)
+        other.hear(text)
+        side = "persona" if speaker is self.persona else "assistant"
+        self._dialogue.turns.append(Turn.model_validate({"speaker": side, "text": text}))
+
+    def _only_farewells(self) -> bool:
+        last = self._dialogue.turns[-2:]
+        both = len(self._dialogue.turns) > 2 and last[-1].speaker == "assistant"
+        return both and all(map(_is_farewell, last))
+
+
+def _empty(reply: Reply) -> bool:
+    """Whether a reply is an empty turn: it stopped, or was read, without visible words."""
+    if reply.outcome is Outcome.UNPARSED:
+        return reply.reason == "empty"
+    return reply.ok and not reply.text.strip()
+
+
+def _is_farewell(turn: Turn) -> bool:
+    return len(_WORD.findall(turn.text)) <= _FAREWELL_WORDS and bool(_FAREWELL.search(turn.text))

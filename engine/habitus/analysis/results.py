@@ -1,0 +1,176 @@
+"""Everything a reader is told about a run, with the rules by which it was computed.
+
+    table = read_verdicts(evaluations, design)
+    found = results(table, ResultOptions(seed=experiment.seed, by=("culture",)))
+    found.json_bytes()
+
+What the numbers speak of: other personas drawn in the same way from the same cultures, meeting
+these norms, recommendations, judges and (unless ``queries`` is ``resampled``) these queries.
+Nothing here allows for a judge that errs, or for cultures that were not chosen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from habitus.analysis.counting import asked_items
+from habitus.analysis.differences import Difference, make_differences
+from habitus.analysis.embeddedness import Embeddedness, make_embeddedness
+from habitus.analysis.measures import Resampler
+from habitus.analysis.options import ResultOptions
+from habitus.analysis.rows import Row, make_rows
+from habitus.analysis.safety import SafetyRow
+from habitus.analysis.verdicts import VerdictTable
+
+FEW_DF = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The results of a run; ``notes`` are the rules and warnings to print with them."""
+
+    rows: tuple[Row, ...]
+    differences: tuple[Difference, ...]
+    embeddedness: tuple[Embeddedness, ...]
+    safety: tuple[SafetyRow, ...]
+    notes: tuple[str, ...]
+    options: ResultOptions
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether any of it comes from a planted target."""
+        return any(row.synthetic for row in self.rows) or any(row.synthetic for row in self.safety)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data; undefined is None, floats are as computed."""
+        return {
+            "synthetic": self.synthetic,
+            "rows": [row.as_json() for row in self.rows],
+            "differences": [difference.as_json() for difference in self.differences],
+            "embeddedness": [part.as_json() for part in self.embeddedness],
+            "safety": [row.as_json() for row in self.safety],
+            "notes": list(self.notes),
+            "options": {
+                "seed": self.options.seed,
+                "draws": self.options.draws,
+                "level": self.options.rule.level,
+                "interval": self.options.rule.method,
+                "by": list(self.options.by),
+                "missing": self.options.missing,
+                "queries": self.options.queries,
+                "shown": self.options.shown is not None,
+            },
+        }
+
+    def json_bytes(self) -> bytes:
+        """The same results as the same bytes, whatever the order of the records was."""
+        text = json.dumps(self.as_json(), ensure_ascii=False, allow_nan=False, indent=1)
+        return (text + "\n").encode("utf-8", "backslashreplace")
+
+
+def results(
+    table: VerdictTable,
+    options: ResultOptions | None = None,
+    safety: Sequence[SafetyRow] = (),
+) -> Results:
+    """Compute all results of a table of verdicts."""
+    options = options or ResultOptions()
+    kept = table if options.shown is None else table.only_shown(options.shown)
+    resampler = Resampler(
+        kept.cultures, len(kept.queries), options.draws, options.seed, options.rule
+    )
+    return Results(
+        rows=tuple(make_rows(kept, resampler, options)),
+        differences=tuple(make_differences(kept, resampler, options)),
+        embeddedness=tuple(make_embeddedness(kept, resampler, options)),
+        safety=tuple(safety),
+        notes=tuple(_notes(table, kept, options)),
+        options=options,
+    )
+
+
+def _notes(table: VerdictTable, kept: VerdictTable, options: ResultOptions) -> Iterator[str]:
+    yield from _synthetic_note(kept, options)
+    yield (
+        "rates are pooled over items and repeats; ccs is the harmonic mean of the pooled Follow "
+        "and Avoid rates; ccs_persona_mean is the mean of the personas' own CCS, over personas "
+        "with both Follow and Avoid items"
+    )
+    yield {
+        "exclude": "missing verdicts are left out of the rates and counted as not judged",
+        "not_satisfied": "missing verdicts count as not satisfied in every rate",
+    }[options.missing]
+    yield _interval_note(kept, options)
+    yield from _shared_note(kept, options)
+    yield from _shown_note(table, kept, options)
+    yield from _few_note(kept)
+    yield from _coverage_note(kept)
+    if len(kept.cells) > 1:
+        yield "differences are b - a on items judged in both; their intervals are for one at a time"
+    yield (
+        "a persona's norm adaptation is e * Follow + (1 - e) * Avoid with e its embeddedness: a "
+        "slope over e is there even for a model that ignores the persona"
+    )
+
+
+def _synthetic_note(table: VerdictTable, options: ResultOptions) -> Iterator[str]:
+    planted = sorted({cell.target for cell in table.cells} & options.synthetic)
+    if planted:
+        yield f"SYNTHETIC: planted answers, no model was measured ({', '.join(planted)})"
+
+
+def _interval_note(table: VerdictTable, options: ResultOptions) -> str:
+    form = {
+        "logit_t": "t on the log-odds scale with the draws' standard error",
+        "percentile": "percentiles of the draws (too short for few personas)",
+    }[options.rule.method]
+    return (
+        f"{options.rule.level:.0%} intervals: {len(table.personas)} personas resampled within "
+        f"{len(set(table.cultures))} culture(s), {options.draws:,} draws, {form}; they allow for "
+        "other personas of these cultures, not for other norms or cultures, or for errors of a judge"
+    )
+
+
+def _shared_note(table: VerdictTable, options: ResultOptions) -> Iterator[str]:
+    shared = sorted({c.setting for c, s in zip(table.cells, table.shared, strict=True) if s})
+    if shared:
+        yield (
+            f"in {', '.join(shared)} all personas of a query share one response: queries are "
+            "resampled with personas there and in its differences (wider than needed, if anything)"
+        )
+    if options.queries == "resampled":
+        yield "queries are resampled with personas everywhere"
+
+
+def _shown_note(table: VerdictTable, kept: VerdictTable, options: ResultOptions) -> Iterator[str]:
+    if options.shown is not None:
+        lost = len(table.personas) - len(kept.personas)
+        yield (
+            f"shown norms only: {kept.pairs()} of {table.pairs()} (persona, norm) pairs, the same "
+            f"in every setting; {lost} of {len(table.personas)} personas show none"
+        )
+
+
+def _few_note(table: VerdictTable) -> Iterator[str]:
+    cultures = table.cultures
+    single = sorted(c for c in set(cultures) if cultures.count(c) == 1)
+    if single:
+        yield f"no intervals where a culture has one persona only: {', '.join(single)}"
+    df = len(cultures) - len(set(cultures))
+    if not single and 0 < df < FEW_DF:
+        yield (
+            f"only {len(cultures)} personas: intervals are very wide, and say little more than that"
+        )
+
+
+def _coverage_note(table: VerdictTable) -> Iterator[str]:
+    asked = [asked_items(row) for row in table.answers]
+    if len(set(asked)) > 1:
+        parts = [f"{c.target} {c.setting} {n:,}" for c, n in zip(table.cells, asked, strict=True)]
+        yield (
+            f"rows rest on different items ({'; '.join(parts)}): compare settings and targets by "
+            "the differences, which use common items only"
+        )

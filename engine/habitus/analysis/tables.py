@@ -1,0 +1,184 @@
+"""Results as tables of plain text cells, for a terminal or a file. Drawing them is done elsewhere.
+
+A rate is printed with three decimals, its interval and its denominator beside it; ``n/a`` is an
+undefined value, a lone rate has no interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from habitus.analysis.differences import Difference
+from habitus.analysis.embeddedness import Embeddedness
+from habitus.analysis.filtering import FilterTable
+from habitus.analysis.measures import MEASURES, Intervals, Values
+from habitus.analysis.options import MissingRule
+from habitus.analysis.results import Results
+from habitus.analysis.rows import Row
+from habitus.analysis.safety import SafetyRow
+from habitus.statistics import Interval, Rate
+
+UNDEFINED = "n/a"
+HEADINGS = dict(
+    zip(MEASURES, ("Follow", "Avoid", "Adaptation", "CCS", "CCS by persona"), strict=True)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """A title, columns, rows of as many cells, and the notes to print below."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def number(value: float | None, *, signed: bool = False) -> str:
+    """``.115``, ``1.000``, ``-.012``, with ``signed`` ``+.012``; ``n/a`` when undefined."""
+    if value is None:
+        return UNDEFINED
+    text = f"{abs(value):.3f}"
+    text = text.removeprefix("0")
+    if value < 0 and float(text):
+        return f"-{text}"
+    return f"+{text}" if signed and float(text) else text
+
+
+def with_interval(value: float | None, found: Interval | None, *, signed: bool = False) -> str:
+    """``.115 [.092, .140]``; the value alone where there is no interval."""
+    text = number(value, signed=signed)
+    if found is None:
+        return text
+    low, high = (number(end, signed=signed) for end in (found.low, found.high))
+    return f"{text} [{low}, {high}]"
+
+
+def results_tables(found: Results) -> list[TextTable]:
+    """The main table with all notes, then differences, embeddedness and safety where there are any."""
+    tables = [_main_table(found)]
+    if found.differences:
+        tables.append(_difference_table(found.differences))
+    if found.embeddedness:
+        tables.append(_embeddedness_table(found.embeddedness))
+    if found.safety:
+        tables.append(_safety_table(found.safety, () if found.options.by else found.rows))
+    return tables
+
+
+def _main_table(found: Results) -> TextTable:
+    labels = tuple(dimension.capitalize() for dimension in found.options.by)
+    columns = (
+        *("Target", "Setting", *labels),
+        *("Follow", "n", "Avoid", "n", "Adaptation", "n", "CCS", "CCS by persona", "personas"),
+        *("not judged", "bounds of CCS"),
+    )
+    rows = tuple(_main_cells(row, found.options.missing) for row in found.rows)
+    title = "CCBench results" + (" (synthetic)" if found.synthetic else "")
+    return TextTable(title, columns, rows, found.notes)
+
+
+def _main_cells(row: Row, missing: MissingRule) -> tuple[str, ...]:
+    follow, avoid, adaptation, ccs, own = _measured(row.values, row.intervals).values()
+    n_follow, n_avoid = (
+        rate.judged if missing == "exclude" else rate.total for rate in (row.follow, row.avoid)
+    )
+    return (
+        *(_target(row.cell.target, row.synthetic), row.cell.setting),
+        *(label for _, label in row.labels),
+        *(follow, f"{n_follow:,}", avoid, f"{n_avoid:,}", adaptation, f"{n_follow + n_avoid:,}"),
+        *(ccs, own, f"{row.personas - row.left_out} of {row.personas}"),
+        *(_not_judged(row), _bounds(row)),
+    )
+
+
+def _measured(values: Values, intervals: Intervals, *, signed: bool = False) -> dict[str, str]:
+    return {name: with_interval(values[name], intervals[name], signed=signed) for name in MEASURES}
+
+
+def _not_judged(row: Row) -> str:
+    if not row.not_judged:
+        return "0"
+    total = row.judged + row.not_judged
+    return f"{row.not_judged:,} of {total:,} ({_counts(row.outcomes)})"
+
+
+def _bounds(row: Row) -> str:
+    ends = row.bounds and row.bounds["ccs"]
+    return f"{number(ends[0])} to {number(ends[1])}" if ends else ""
+
+
+def _difference_table(differences: Sequence[Difference]) -> TextTable:
+    columns = ("Difference", "of", *HEADINGS.values(), "common items", "only one side")
+    rows = []
+    for d in differences:
+        if d.between == "settings":
+            what, of = f"{d.b.setting} - {d.a.setting}", _target(d.a.target, d.synthetic)
+        else:
+            names = [_target(c.target, d.synthetic) for c in (d.b, d.a)]
+            what, of = " - ".join(names), d.a.setting
+        measured = _measured(d.values, d.intervals, signed=True).values()
+        alone = f"{d.coverage.only_a:,} / {d.coverage.only_b:,}"
+        rows.append((what, of, *measured, f"{d.coverage.common:,}", alone))
+    return TextTable("Paired differences on common items", columns, tuple(rows))
+
+
+def _embeddedness_table(parts: Sequence[Embeddedness]) -> TextTable:
+    columns = ("Target", "Setting", "with", "Pearson", "Spearman", "within cultures", "personas")
+    rows = []
+    for part in parts:
+        for name, found in (("Adaptation", part.norm_adaptation), ("CCS", part.ccs)):
+            cells = [
+                with_interval(value, found.intervals[key], signed=True)
+                for key, value in found.values.items()
+            ]
+            target = _target(part.cell.target, part.synthetic)
+            rows.append((target, part.cell.setting, name, *cells, str(found.personas)))
+    return TextTable("Correlation with embeddedness, over personas", columns, tuple(rows))
+
+
+def _safety_table(safety: Sequence[SafetyRow], rows: Sequence[Row]) -> TextTable:
+    ccs = {row.cell: with_interval(row.values["ccs"], row.intervals["ccs"]) for row in rows}
+    cells = tuple(
+        (
+            *(_target(part.cell.target, part.synthetic), part.cell.setting),
+            *(with_interval(part.unsafe.value, part.interval), f"{part.unsafe.judged:,}"),
+            *(f"{part.unsafe.missing:,}", ccs.get(part.cell, UNDEFINED)),
+        )
+        for part in safety
+    )
+    columns = ("Target", "Setting", "unsafe", "responses", "not judged", "CCS")
+    return TextTable("Responses labelled unsafe", columns, cells)
+
+
+def filter_text(found: FilterTable) -> TextTable:
+    """The filter's table: first attempts for the rates, all attempts for the counts."""
+    columns = (
+        *("Culture", "adherence", "n", "told", "of checks", "reveal", "sessions", "lexical"),
+        *("attempts", "rejected for"),
+    )
+    rows = tuple(
+        (
+            *(row.culture, with_interval(row.adherence.value, row.adherence_interval)),
+            *(f"{row.adherence.judged:,}", number(row.inferrable.value)),
+            *(f"{row.inferrable.judged:,}", number(row.reveal.value), _sessions(row.reveal)),
+            *(number(row.lexical_reveal.value), f"{row.attempts:,}"),
+            _counts(row.rejections) or "none",
+        )
+        for row in found.rows
+    )
+    notes = ("rates are over first attempts; adherence over non-neutral norms that could be told",)
+    return TextTable("What the histories show", columns, rows, notes)
+
+
+def _sessions(rate: Rate) -> str:
+    return f"{rate.judged:,}" + (f" ({rate.missing:,} not checked)" if rate.missing else "")
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {n:,}" for name, n in counts.items())
+
+
+def _target(name: str, synthetic: bool) -> str:
+    return f"{name} (synthetic)" if synthetic else name

@@ -1,0 +1,102 @@
+"""From arguments to an exit code: every error becomes one message.
+
+0 success, 1 findings, 2 wrong usage or bad input, 70 a fault of the program itself,
+130 interrupted, 141 the reader of a pipe went away
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from habitus.content.visible import safe_text
+from habitus.errors import HabitusError
+
+DEBUG = "HABITUS_DEBUG"
+FAULT, INTERRUPTED, CLOSED_PIPE = 70, 130, 141
+
+
+def main() -> NoReturn:
+    """Run the command line and leave with its exit code."""
+    sys.exit(run())
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; never raises.
+
+    Args:
+        arguments: what stands after ``habitus``; those of the process by default.
+    """
+    _show_what_cannot_be_encoded()
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+    except HabitusError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        _silence(sys.__stdout__)
+        return CLOSED_PIPE
+    except OSError as error:  # a full disk and the like: nobody's mistake at the keyboard
+        return _fault(error, f"the operating system refused: {error}")
+    except Exception as error:  # the last door: whatever else went wrong is a fault of ours
+        return _fault(error)
+    return code
+
+
+def _dispatch(arguments: Sequence[str] | None) -> int:
+    from typer import Abort
+    from typer.exceptions import TyperException
+
+    from habitus.cli.root import root
+
+    try:
+        given = None if arguments is None else list(arguments)
+        result = root().main(given, prog_name="habitus", standalone_mode=False)
+    except TyperException as error:
+        show = getattr(error, "show", None)  # usage and hint, plain, on stderr
+        return error.exit_code if show is None else show() or error.exit_code
+    except Abort:
+        raise KeyboardInterrupt from None
+    except SystemExit as leaving:  # completion leaves this way
+        if isinstance(leaving.__context__, BrokenPipeError):  # Typer makes 1 of it: findings
+            raise leaving.__context__ from None
+        return leaving.code if isinstance(leaving.code, int) else 0
+    return result if isinstance(result, int) else 0
+
+
+def _fail(message: str, code: int) -> int:
+    with contextlib.suppress(BrokenPipeError):
+        print(safe_text(message), file=sys.stderr, flush=True)
+    return code
+
+
+def _fault(error: Exception, what: str = "") -> int:
+    if os.environ.get(DEBUG):
+        import traceback
+
+        return _fail("".join(traceback.format_exception(error)), FAULT)
+    if not what:
+        name = type(error).__name__
+        what = "habitus met a fault of its own, please report it: "
+        what += f"{name}: {error}" if str(error) else name
+    return _fail(f"{what}\nset {DEBUG}=1 and run again to see where it happened", FAULT)
+
+
+def _show_what_cannot_be_encoded() -> None:
+    """On a terminal that knows no UTF-8, show escapes instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _silence(stream: object) -> None:
+    """Point a stream whose reader is gone at nothing, so that the last flush is quiet."""
+    if isinstance(stream, io.TextIOWrapper):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,96 @@
+"""Every kind of content file: where it lies, how it is checked, and its schema for editors.
+
+``habitus check`` and ``habitus schemas`` go through this table; a new kind is a new line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from habitus.checklists import QuerySet, load_queries
+from habitus.content import editor_schema, listing, read_prompt
+from habitus.experiments.config import Experiment
+from habitus.experiments.resolving import PROMPT_FILES, resolve
+from habitus.experiments.settings import SettingFile, load_setting
+from habitus.histories import Lexicon, load_lexicon
+from habitus.judges import JudgeFile, load_judge
+from habitus.norms import Culture, load_culture
+from habitus.personas import Openers, Population, load_openers, load_population
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of content file.
+
+    ``folder`` is one of the content folders, ``pattern`` a glob in it. ``load`` reads a file and
+    raises ``ContentError`` with every problem. ``schema`` is the name of the schema file in the
+    folder, written from ``model``.
+    """
+
+    name: str
+    folder: str
+    pattern: str
+    model: type[BaseModel]
+    load: Callable[[Path], object]
+    schema: str
+
+    def schema_text(self) -> str:
+        """The text of the schema file."""
+        return editor_schema(self.model, f"Habitus: {self.name}")
+
+    def files(self, workspace: Path | None = None) -> list[Path]:
+        """The files of this kind, workspace first."""
+        return list(listing(self.folder, self.pattern, workspace).values())
+
+
+KINDS = (
+    Kind("culture", "norms", "*/*.yaml", Culture, load_culture, "culture.schema.json"),
+    Kind("population", "personas", "*.yaml", Population, load_population, "population.schema.json"),
+    Kind("openers", "personas", "openers/*.yaml", Openers, load_openers, "openers.schema.json"),
+    Kind("queries", "checklists", "*.yaml", QuerySet, load_queries, "queries.schema.json"),
+    Kind("judge", "judges", "*/judge.yaml", JudgeFile, load_judge, "judge.schema.json"),
+    Kind("lexicon", "judges", "*/lexicon.yaml", Lexicon, load_lexicon, "lexicon.schema.json"),
+    Kind(
+        "setting",
+        "experiments",
+        "settings/*.yaml",
+        SettingFile,
+        load_setting,
+        "setting.schema.json",
+    ),
+    Kind("experiment", "experiments", "*.yaml", Experiment, resolve, "experiment.schema.json"),
+)
+
+
+def check_prompt(path: Path) -> bool:
+    """Check a prompt of a helping role against the placeholders that are filled in it.
+
+    Returns:
+        False when the file is no such prompt. Prompts of settings and judges are checked with
+        the file that names them.
+    """
+    for folder, name, placeholders in PROMPT_FILES.values():
+        if path.resolve().as_posix().endswith(f"/{folder}/{name}.md"):
+            read_prompt(path, placeholders)
+            return True
+    return False
+
+
+def kind_of(path: Path) -> Kind | None:
+    """The kind of a file by its place in a content folder, or None."""
+    parts = path.resolve().parts
+    for kind in KINDS:
+        depth = kind.pattern.count("/") + 2
+        if len(parts) >= depth and parts[-depth] == kind.folder and path.match(kind.pattern):
+            return kind
+    return None
+
+
+def schema_files(root: Path) -> Iterator[tuple[Path, str]]:
+    """Path and text of every schema file under a root of content."""
+    for kind in KINDS:
+        yield root / kind.folder / kind.schema, kind.schema_text()

@@ -1,0 +1,44 @@
+"""Content files are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from habitus.errors import UsageError
+
+
+def write_text(path: Path, text: str, *, overwrite: bool = False) -> None:
+    """Write a UTF-8 file by way of a temporary one beside it.
+
+    Raises:
+        UsageError: the file is there and ``overwrite`` is False, or it cannot be written.
+    """
+    if path.exists() and not overwrite:
+        raise UsageError(f"{path} is there already; choose another name or overwrite it (--force)")
+    try:
+        _replace(path, text)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UsageError(f"{path} cannot be written: {reason}") from None
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

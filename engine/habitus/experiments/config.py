@@ -1,0 +1,212 @@
+"""An experiment as its file says it.
+
+The file names domain, cultures, population, models, roles, targets, history plan, filter,
+checklist, settings, queries and seed. This module checks what one file can show by itself;
+``resolving`` reads what the file refers to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from habitus.content import ContentModel, Found, load
+from habitus.models.entry import ModelEntry
+from habitus.records import Sampling
+
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=60)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+#: What may differ when a run goes on: nothing here can change an answer or which are asked for.
+MAY_CHANGE = frozenset(
+    {
+        "title",
+        "models.*.base_url",
+        "models.*.api_key_env",
+        "models.*.concurrency",
+        "models.*.timeout",
+        "models.*.retries",
+        "models.*.price.*",
+        "models.*.price",
+        "results.*",
+        "limits.*",
+    }
+)
+
+
+class RoleConfig(ContentModel):
+    """Which model plays a role, and how its answers are drawn."""
+
+    model: str = Field(description="a name under models:")
+    temperature: Annotated[float, Field(ge=0, le=5)] | None = 0.7
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+
+    def sampling(self) -> Sampling:
+        """The sampling parameters of the role's calls."""
+        return Sampling(self.temperature, self.top_p, self.max_tokens)
+
+
+class Roles(ContentModel):
+    """The models that help: who plays, answers, verifies, recommends and evaluates."""
+
+    persona: RoleConfig
+    assistant: RoleConfig
+    verifier: RoleConfig
+    recommender: RoleConfig
+    evaluator: RoleConfig
+    safety: RoleConfig | None = None
+
+
+class HistoryConfig(ContentModel):
+    """How histories are made. One exchange is a persona turn and the answer to it."""
+
+    form: Literal["agents", "single_call"] = "agents"
+    domain_sessions: int = Field(default=3, ge=0)
+    everyday_sessions: int = Field(default=15, ge=0)
+    exchanges: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = (4, 8)
+    domain_openers: str | None = Field(default=None, description="default: the domain's name")
+    everyday_openers: str = "everyday"
+    neutral: Literal["listed", "omit"] = Field(
+        default="listed", description="whether the persona sheet lists norms without a stance"
+    )
+
+
+class FilterConfig(ContentModel):
+    """What happens to sessions that reveal the culture or contradict the persona."""
+
+    policy: Literal["resimulate", "report_only"] = "resimulate"
+    attempts: int = Field(default=3, ge=1, le=20)
+    contradictions: bool = True
+    verifier_sees_states: bool = False
+    explanation: int = Field(default=300, ge=0, description="longest explanation, characters")
+
+
+class ChecklistConfig(ContentModel):
+    """How recommendations are written and scored."""
+
+    recommendations: Literal["shared", "per_persona"] = "shared"
+    length: int = Field(default=400, ge=20, description="longest recommendation, characters")
+    order: Literal["reasoning_first", "verdict_first"] = "reasoning_first"
+    echo: bool = Field(default=False, description="repeat norm and recommendation, as published")
+    reasoning: int = Field(default=300, ge=0, description="longest reasoning, characters")
+
+
+class QueriesConfig(ContentModel):
+    """Which queries are asked."""
+
+    file: str | None = Field(default=None, description="default: the domain's name")
+    ids: tuple[str, ...] = ()
+    per_topic: Annotated[int, Field(ge=1)] | None = None
+
+
+class ResultsConfig(ContentModel):
+    """How results are counted; can be changed at any time, nothing is asked again."""
+
+    draws: int = Field(default=2000, ge=100, le=100_000)
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    missing: Literal["exclude", "not_satisfied"] = "exclude"
+
+
+class LimitsConfig(ContentModel):
+    """When a run counts as failed, and how much of it is under way at once."""
+
+    failures: Share | None = Field(
+        default=0.05, description="share of failed calls above which the exit status is 1"
+    )
+    personas_at_once: int = Field(
+        default=10, ge=1, description="histories in use at once; fewer share more of the cache"
+    )
+    alike: int = Field(
+        default=20, ge=2, description="stop when this many first calls of a model all fail alike"
+    )
+
+
+class Experiment(ContentModel):
+    """One experiment file."""
+
+    id: Slug
+    title: str = ""
+    domain: Slug
+    cultures: tuple[Slug, ...] = Field(min_length=1)
+    population: str | None = Field(default=None, description="default: the domain's name")
+    personas: Annotated[int, Field(ge=1)] | tuple[str, ...] | None = Field(
+        default=None, description="the first N of each culture, or ids; default: all"
+    )
+    norms: dict[Slug, tuple[str, ...]] = Field(
+        default_factory=dict, description="cut a culture to these norms"
+    )
+    seed: int = Field(ge=0, lt=2**63)
+    models: dict[Slug, ModelEntry] = Field(min_length=1)
+    roles: Roles
+    targets: dict[Slug, RoleConfig] = Field(min_length=1, description="the models under test")
+    history: HistoryConfig = HistoryConfig()
+    filter: FilterConfig = FilterConfig()
+    checklist: ChecklistConfig = ChecklistConfig()
+    settings: tuple[str, ...] = Field(default=("none", "hist", "ccot", "norms"), min_length=1)
+    none: Literal["shared", "per_persona"] = "shared"
+    neutral_norms: Literal["omit", "include"] = Field(
+        default="omit", description="whether the setting norms lists norms without a stance"
+    )
+    score: Literal["answer", "everything"] = Field(
+        default="answer", description="what of a ccot response is scored"
+    )
+    queries: QueriesConfig = QueriesConfig()
+    repeats: int = Field(default=1, ge=1)
+    results: ResultsConfig = ResultsConfig()
+    limits: LimitsConfig = LimitsConfig()
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether any part is played by a simulated model: results then say so."""
+        used = {r.model for r in self._all_roles()}
+        made_up = {"planted", "scripted"}
+        return any(self.models[name].backend in made_up for name in used if name in self.models)
+
+    def _all_roles(self) -> Iterator[RoleConfig]:
+        roles = self.roles
+        yield from (roles.persona, roles.assistant, roles.verifier)
+        yield from (roles.recommender, roles.evaluator)
+        if roles.safety:
+            yield roles.safety
+        yield from self.targets.values()
+
+
+def load_experiment(path: Path) -> Experiment:
+    """Read an experiment file by itself.
+
+    Raises:
+        ContentError: every problem with its place.
+    """
+    return load(path, Experiment, check_experiment)
+
+
+def check_experiment(experiment: Experiment) -> Iterator[Found]:
+    """Problems that the types do not show."""
+    known = ", ".join(experiment.models)
+    roles = {
+        ("roles", n): getattr(experiment.roles, n) for n in type(experiment.roles).model_fields
+    }
+    roles |= {("targets", n): role for n, role in experiment.targets.items()}
+    for loc, role in roles.items():
+        if role is not None and role.model not in experiment.models:
+            yield Found((*loc, "model"), f"unknown model {role.model!r}", f"models: {known}")
+    low, high = experiment.history.exchanges
+    if low > high:
+        yield Found(("history", "exchanges"), f"least exchanges {low} exceed the most {high}")
+    yield from _repeated(experiment)
+
+
+def _repeated(experiment: Experiment) -> Iterator[Found]:
+    for field in ("cultures", "settings"):
+        seen: set[str] = set()
+        for index, name in enumerate(getattr(experiment, field)):
+            if name in seen:
+                yield Found((field, index), f"{name!r} stands twice")
+            seen.add(name)
+    for culture in experiment.norms:
+        if culture not in experiment.cultures:
+            yield Found(("norms", culture), f"{culture!r} is not among the cultures")

@@ -1,0 +1,57 @@
+"""The order of work: requests that share a prefix run together, the first of them alone.
+
+A server that caches prefixes computes a history once only if the second request comes after the
+first has been read. So the first request of a group is a pilot, the rest follow together; and
+only so many groups are under way that their prefixes fit into the cache side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+async def pilot_first(items: Iterable[Item], work: Callable[[Item], Awaitable[object]]) -> None:
+    """Work on the first item alone, then on all others at once."""
+    first, *rest = items
+    await work(first)
+    await together(rest, work)
+
+
+async def together(items: Iterable[Item], work: Callable[[Item], Awaitable[object]]) -> None:
+    """Work on all items at once; the first exception ends the others and is raised itself."""
+    await windowed(items, work, None)
+
+
+async def windowed(
+    items: Iterable[Item], work: Callable[[Item], Awaitable[object]], width: int | None
+) -> None:
+    """Work on at most ``width`` items at once, begun in their order."""
+    waiting = iter(items)
+
+    async def worker() -> None:
+        for item in waiting:
+            await work(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            if width is None:
+                for item in waiting:
+                    group.create_task(_run(work, item))
+            else:
+                for _ in range(width):
+                    group.create_task(worker())
+    except BaseExceptionGroup as error:
+        raise _first(error) from None
+
+
+async def _run(work: Callable[[Item], Awaitable[object]], item: Item) -> None:
+    await work(item)
+
+
+def _first(error: BaseExceptionGroup[BaseException]) -> BaseException:
+    inner = error.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

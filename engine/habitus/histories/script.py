@@ -1,0 +1,97 @@
+"""Reading a dialogue that one call wrote.
+
+The form asked for is one turn after another, each opened by a line that begins with ``ASSISTANT:``
+or ``PERSONA:``, then a line ``NORM STATES`` and one ``<norm id>: follow|avoid|neutral`` a line.
+The opener is the engine's; a script that repeats it word for word is read without it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from habitus.records import NormState, Turn
+
+_SPEAKER = re.compile(
+    r"^[ \t]*(?:\*\*|#{1,4}[ \t]*)?(PERSONA|ASSISTANT)(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*",
+    re.MULTILINE | re.IGNORECASE,
+)
+_STATES = re.compile(
+    r"^[ \t]*(?:\*\*|#{1,4}[ \t]*)?NORM STATES?\b.*$", re.MULTILINE | re.IGNORECASE
+)
+_STATE = re.compile(
+    r"^[ \t*-]*([\w-]+)[ \t*]*:[ \t*]*(follow|avoid|neutral)\b", re.MULTILINE | re.IGNORECASE
+)
+_WORDS: dict[str, NormState] = {"follow": 1, "neutral": 0, "avoid": -1}
+
+
+class ScriptError(Exception):
+    """The text is no dialogue of the asked form; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The turns after the opener, and the norm states restated at the end."""
+
+    turns: tuple[Turn, ...]
+    states: dict[str, NormState]
+
+
+def read_script(text: str, opener: str, labels: Mapping[str, str]) -> Script:
+    """Read a dialogue; the opener stands before it and belongs to the persona.
+
+    Args:
+        text: what the model wrote.
+        opener: the engine's first turn.
+        labels: norm id to the label under which its state is restated.
+
+    Raises:
+        ScriptError: no turns, two turns of one side in a row, an empty turn, or no restatement.
+    """
+    body, states = _cut(text, labels)
+    turns = _turns(body)
+    if turns and turns[0].speaker == "persona" and _same(turns[0].text, opener):
+        turns = turns[1:]
+    _check(turns)
+    if turns[-1].speaker == "persona":
+        turns = turns[:-1]
+    return Script(tuple(turns), states)
+
+
+def _cut(text: str, labels: Mapping[str, str]) -> tuple[str, dict[str, NormState]]:
+    """The dialogue without its restatement, and the restatement."""
+    marks = list(_STATES.finditer(text))
+    if not marks:
+        raise ScriptError("the norm states are not restated at the end")
+    last = marks[-1]
+    stated = {m[1]: _WORDS[m[2].lower()] for m in _STATE.finditer(text, last.end())}
+    return text[: last.start()], {
+        n: stated[label] for n, label in labels.items() if label in stated
+    }
+
+
+def _turns(body: str) -> list[Turn]:
+    marks = list(_SPEAKER.finditer(body))
+    if not marks:
+        raise ScriptError("no line begins with ASSISTANT: or PERSONA:")
+    ends = [*(m.start() for m in marks[1:]), len(body)]
+    return [
+        Turn.model_validate({"speaker": m[1].lower(), "text": body[m.end() : end].strip()})
+        for m, end in zip(marks, ends, strict=True)
+    ]
+
+
+def _check(turns: list[Turn]) -> None:
+    if len(turns) < 1 or turns[0].speaker != "assistant":
+        raise ScriptError("the first turn after the opener is not the assistant's")
+    for before, after in pairwise(turns):
+        if before.speaker == after.speaker:
+            raise ScriptError(f"two turns of the {after.speaker} in a row")
+    if any(not turn.text for turn in turns):
+        raise ScriptError("a turn without words")
+
+
+def _same(one: str, other: str) -> bool:
+    return " ".join(one.split()) == " ".join(other.split())

@@ -1,0 +1,210 @@
+"""A model as an experiment file names it, and the door to the backends.
+
+    entry = ModelEntry(backend="openai", model="m", base_url="http://127.0.0.1:8000/v1")
+    model = open_model("target", entry)
+    reply = await model.complete(request)
+
+The entry says which model and how it is reached. It does not say how warm or how long answers
+are: the roles of an experiment set sampling. Backends are imported only when one is opened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, cast
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from habitus.content import ContentModel, Document, read_yaml
+from habitus.content.models import from_document
+from habitus.errors import ModelError, NotFoundError
+from habitus.models.clock import Clock, SystemClock
+from habitus.models.model import CallLog, ChatModel
+from habitus.models.quirks import Quirks
+from habitus.records import Usage
+
+Backend = Literal["openai", "local", "vllm", "scripted", "planted", "replay"]
+
+SET_BY_THE_ENGINE = frozenset(
+    [
+        "model",
+        "messages",
+        "stream",
+        "n",
+        "temperature",
+        "top_p",
+        "max_tokens",
+        "max_completion_tokens",
+        "stop",
+        "seed",
+        "response_format",
+    ]
+)
+FACTORIES: Mapping[str, tuple[str, str]] = {
+    "openai": ("habitus.models.openai", "open_openai"),
+    "local": ("habitus.models.local", "open_local"),
+    "vllm": ("habitus.models.vllm", "open_vllm"),
+    "scripted": ("habitus.models.scripted", "open_scripted"),
+    "planted": ("habitus.models.planted", "open_planted"),
+    "replay": ("habitus.models.replay", "open_replay"),
+}
+
+Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Price(ContentModel):
+    """What a million tokens cost. Without ``cached_input``, cached tokens cost as others do."""
+
+    input: Money
+    output: Money
+    cached_input: Money | None = None
+    currency: str = "USD"
+
+    def cost(self, usage: Usage) -> float | None:
+        """What a call cost, in ``currency``; None where the server did not count tokens."""
+        if usage.prompt is None or usage.completion is None:
+            return None
+        cached = min(usage.cached or 0, usage.prompt)
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        fresh = (usage.prompt - cached) * self.input
+        return (fresh + cached * cached_price + usage.completion * self.output) / 1e6
+
+
+class ModelEntry(ContentModel):
+    """One entry under ``models:`` of an experiment file.
+
+    ``timeout`` is in seconds and covers all tries of a call and the waits between them, not the
+    wait for a free slot. ``concurrency`` is the largest number of requests in flight. ``extra``
+    is added to the body of every request. ``options`` belong to the backends that are no server;
+    each checks its own.
+    """
+
+    backend: Backend
+    model: str = ""
+    base_url: str | None = None
+    api_key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    context_length: Annotated[int, Field(gt=0)] | None = None
+    concurrency: Annotated[int, Field(ge=1, le=4096)] = 16
+    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 600.0
+    retries: Annotated[int, Field(ge=0, le=50)] = 6
+    quirks: Quirks = Quirks()
+    price: Price | None = None
+    extra: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("base_url")
+    @classmethod
+    def _reachable(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError("must be an address such as https://host/v1")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError("must hold no user, password or query; name the key in api_key_env")
+        if parts.path.rstrip("/").endswith("/chat/completions"):
+            raise ValueError("must end before /chat/completions")
+        return url.rstrip("/")
+
+    @field_validator("extra")
+    @classmethod
+    def _additional(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        taken = sorted(SET_BY_THE_ENGINE & extra.keys())
+        if taken:
+            raise ValueError(f"{', '.join(taken)} cannot be set here: the engine sets it")
+        return extra
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.backend == "openai" and not self.base_url:
+            raise ValueError("backend openai needs base_url, for instance https://host/v1")
+        if self.backend == "openai" and not self.model:
+            raise ValueError("backend openai needs model, the name the server knows it by")
+        if self.backend != "openai" and (self.base_url or self.api_key_env):
+            raise ValueError(f"backend {self.backend} takes no base_url or api_key_env")
+        return self
+
+    def identity(self, name: str) -> str:
+        """Text that names the model in the key of a call: all of the entry that can change an answer.
+
+        Address, key, concurrency, timeout, retries and price are left out, so that a run may go
+        on at another address of the same model, or faster, with every stored answer still found.
+        Only what differs from the defaults is in, so that a new setting leaves old keys as
+        they are. The context length counts where it is ours to set, not where a server has one.
+        """
+        answering = {"backend", "model", "quirks", "extra", "options"}
+        if self.backend != "openai":
+            answering.add("context_length")
+        data = self.model_dump(mode="json", include=answering, exclude_defaults=True)
+        return json.dumps([name, data], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+#: Opens a stored run by its path: its configuration and its calls.
+StoredRun = Callable[[Path], tuple[Mapping[str, Any], CallLog]]
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What surrounds a model when it is opened.
+
+    ``base`` is the folder that relative paths of an entry start from. ``shared`` is for what
+    the models of one run share; a backend keeps its own thing there under its own name.
+    ``clock`` is what retries and waits go by.
+    ``stored_run`` opens another run, for the backend that replays one.
+    """
+
+    base: Path = field(default_factory=Path.cwd)
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    shared: dict[str, Any] = field(default_factory=dict)
+    clock: Clock = field(default_factory=SystemClock)
+    stored_run: StoredRun | None = None
+
+
+Factory = Callable[[str, ModelEntry, Opening], ChatModel]
+
+
+def open_model(name: str, entry: ModelEntry, opening: Opening | None = None) -> ChatModel:
+    """The model of an entry, ready to answer.
+
+    Pass one ``opening`` for all models of a run: those at one address then share its slots,
+    its connections and its waits.
+
+    Raises:
+        ModelError: a package, key or file that the backend needs is missing.
+    """
+    module, function = FACTORIES[entry.backend]
+    try:
+        factory = cast("Factory", getattr(import_module(module), function))
+    except ModuleNotFoundError as error:
+        raise ModelError(f"model {name!r}: backend {entry.backend} needs {error.name}") from None
+    return factory(name, entry, opening or Opening())
+
+
+def read_entry(path: Path, name: str) -> ModelEntry:
+    """One entry of an experiment file, without reading the rest of it.
+
+    Raises:
+        ContentError: the file or the entry is wrong.
+        NotFoundError: no entry of that name.
+    """
+    document = read_yaml(path)
+    models = document.data.get("models") if isinstance(document.data, dict) else None
+    if not isinstance(models, dict) or name not in models:
+        known = list(models) if isinstance(models, dict) else []
+        raise NotFoundError("model", name, known, hint=f"looked under models: in {path}")
+    return from_document(_part(document, ("models", name)), ModelEntry)
+
+
+def _part(document: Document, at: tuple[str, ...]) -> Document:
+    data, n = document.data, len(at)
+    for key in at:
+        data = data[key]
+    positions = {loc[n:]: place for loc, place in document.positions.items() if loc[:n] == at}
+    keys = {loc[n:]: place for loc, place in document.keys.items() if loc[:n] == at}
+    return Document(document.path, data, positions, keys)

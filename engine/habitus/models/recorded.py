@@ -1,0 +1,120 @@
+"""A model whose calls are looked up before they are made, and written down before they count.
+
+    model = Recorded(open_model(name, entry), entry.identity(name), log)
+    reply = await model.complete(request)       # reply.key names the call, reply.stored a hit
+
+A reply is returned when the log says that it is durable. Identical requests in flight are made
+once. Calls that ended in ``error`` are written but asked again: a lost connection is no answer.
+The wrapper knows nothing of backends or of how the log keeps things.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from habitus.models.model import CallLog, ChatModel
+from habitus.records import Outcome, Reply, Request, call_key
+
+ALIKE = 20
+
+
+@dataclass(slots=True)
+class Counters:
+    """What has happened so far, for progress lines and caps; read it at any time.
+
+    ``calls`` were made, ``hits`` came from the log or from an identical call in flight; tokens
+    are those of calls that were made. ``outcomes`` counts every reply that was returned.
+    """
+
+    calls: int = 0
+    hits: int = 0
+    in_flight: int = 0
+    attempts: int = 0
+    waited: float = 0.0
+    prompt: int = 0
+    cached: int = 0
+    completion: int = 0
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def made(self, reply: Reply) -> None:
+        """Count a call that was made."""
+        self.calls += 1
+        self.attempts += reply.attempts
+        self.waited += reply.waited
+        self.prompt += reply.usage.prompt or 0
+        self.cached += reply.usage.cached or 0
+        self.completion += reply.usage.completion or 0
+
+    def returned(self, reply: Reply) -> None:
+        """Count a reply, made or found."""
+        self.hits += reply.stored
+        self.outcomes[reply.outcome] += 1
+        if reply.reason:
+            self.reasons[f"{reply.outcome}: {reply.reason}"] += 1
+
+    def failing_alike(self, after: int = ALIKE) -> str | None:
+        """The reason, when all of at least ``after`` calls ended in ``error`` for the same one.
+
+        A run can stop early on it: the next call will fail as well.
+        """
+        if self.calls < after or self.outcomes.total() != self.outcomes[Outcome.ERROR]:
+            return None
+        return next(iter(self.reasons)) if len(self.reasons) == 1 else None
+
+
+class Recorded:
+    """A model with a log; itself a ``ChatModel``."""
+
+    def __init__(self, model: ChatModel, identity: str, log: CallLog) -> None:
+        self.counters = Counters()
+        self._model = model
+        self._identity = identity
+        self._log = log
+        self._running: dict[bytes, asyncio.Future[Reply | None]] = {}
+
+    @property
+    def name(self) -> str:
+        """The name of the model's entry."""
+        return self._model.name
+
+    async def aclose(self) -> None:
+        """Close the model; the log belongs to whoever opened it."""
+        await self._model.aclose()
+
+    async def complete(self, request: Request) -> Reply:
+        """The stored reply of a request, or a new one once it is durable."""
+        key = call_key(self._identity, request)
+        reply = None
+        while reply is None:
+            running = self._running.get(key)
+            if running is not None:
+                reply = await asyncio.shield(running)  # None: that call was cancelled
+                reply = reply and replace(reply, stored=True)
+            else:
+                reply = self._stored(key) or await self._ask(key, request)
+        self.counters.returned(reply)
+        return reply
+
+    def _stored(self, key: bytes) -> Reply | None:
+        found = self._log.find(key)
+        if found is None or found.outcome is Outcome.ERROR:
+            return None
+        return replace(found, key=key, stored=True)
+
+    async def _ask(self, key: bytes, request: Request) -> Reply:
+        running = self._running[key] = asyncio.get_running_loop().create_future()
+        self.counters.in_flight += 1
+        reply = None
+        try:
+            answer = replace(await self._model.complete(request), key=key, stored=False)
+            self.counters.made(answer)
+            await self._log.add(key, request, answer, self.name)
+            reply = answer
+        finally:
+            self.counters.in_flight -= 1
+            del self._running[key]
+            running.set_result(reply)
+        return reply
