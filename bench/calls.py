@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engine"))
 
 from habitus.models import CallLog, ModelEntry, Recorded, open_model
 from habitus.records import Message, Outcome, Prefix, Reply, Request, Sampling
+from habitus.store import RunDir
 from mock_server import running
 
 LATENCY = 0.2
@@ -46,12 +47,7 @@ def open_log(name: str, stack: ExitStack) -> CallLog:
     if name == "null":
         return NullLog()
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="habitus-bench-")))
-    return open_store(folder, stack)
-
-
-def open_store(folder: Path, stack: ExitStack) -> CallLog:
-    """The durable log of the engine; imported here so that ``null`` works without it."""
-    raise SystemExit("the store is not connected here yet")
+    return stack.enter_context(RunDir.create(folder / "run", {})).calls
 
 
 def histories(size: int, number: int) -> list[Prefix | None]:

@@ -562,7 +562,7 @@ DAMAGE: list[tuple[str, Callable[[Path], object], str]] = [
     ("no manifest", lambda p: (p / "manifest.json").unlink(), "cut short"),
     (
         "nothing left",
-        lambda p: [f.unlink() for f in p.iterdir() if f.is_file()],
+        lambda p: list(map(Path.unlink, filter(Path.is_file, p.iterdir()))),
         "not a run directory",
     ),
     ("manifest torn", _write("manifest.json", b'{"store": 1, "ha'), "manifest.json is damaged"),
