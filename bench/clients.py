@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
 
 import orjson
 
@@ -69,9 +70,7 @@ async def aiohttp_calls(url: str, in_flight: int) -> tuple[Call, Callable[[], Aw
 
 async def floor_calls(url: str, in_flight: int) -> tuple[Call, Callable[[], Awaitable[None]]]:
     host, port = url.split("/")[2].split(":")
-    free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-    for _ in range(in_flight):
-        free.append(await asyncio.open_connection(host, int(port)))
+    free = [await asyncio.open_connection(host, int(port)) for _ in range(in_flight)]
 
     async def call(number: int) -> None:
         reader, writer = free.pop()
@@ -138,6 +137,9 @@ def main() -> None:
     names = ["floor+uvloop", "aiohttp+orjson+uvloop", "aiohttp+orjson"]
     names += ["openai+aiohttp+uvloop", "openai+uvloop"]
     for name in names:
+        if name.startswith("openai") and find_spec("openai") is None:
+            print(f"{name:24} (openai is not installed)")
+            continue
         with running() as url:
             rest = ["--client", name, "--url", url, "--calls", str(args.calls)]
             command = [sys.executable, __file__, *rest, "--in-flight", str(args.in_flight)]

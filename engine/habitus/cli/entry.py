@@ -40,8 +40,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        _silence(sys.stdout)
+        _silence(sys.__stdout__)
         return CLOSED_PIPE
+    except OSError as error:  # a full disk and the like: nobody's mistake at the keyboard
+        return _fault(error, f"the operating system refused: {error}")
     except Exception as error:  # the last door: whatever else went wrong is a fault of ours
         return _fault(error)
     return code
@@ -62,6 +64,8 @@ def _dispatch(arguments: Sequence[str] | None) -> int:
     except Abort:
         raise KeyboardInterrupt from None
     except SystemExit as leaving:  # completion leaves this way
+        if isinstance(leaving.__context__, BrokenPipeError):  # Typer makes 1 of it: findings
+            raise leaving.__context__ from None
         return leaving.code if isinstance(leaving.code, int) else 0
     return result if isinstance(result, int) else 0
 
@@ -72,14 +76,16 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _fault(error: Exception) -> int:
+def _fault(error: Exception, what: str = "") -> int:
     if os.environ.get(DEBUG):
         import traceback
 
         return _fail("".join(traceback.format_exception(error)), FAULT)
-    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    hint = f"set {DEBUG}=1 and run again to see where, and please report it"
-    return _fail(f"habitus met a fault of its own: {what}\n{hint}", FAULT)
+    if not what:
+        name = type(error).__name__
+        what = "habitus met a fault of its own, please report it: "
+        what += f"{name}: {error}" if str(error) else name
+    return _fail(f"{what}\nset {DEBUG}=1 and run again to see where it happened", FAULT)
 
 
 def _show_what_cannot_be_encoded() -> None:

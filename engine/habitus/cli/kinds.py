@@ -11,7 +11,13 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from habitus.content import editor_schema, listing
+from habitus.checklists import QuerySet, load_queries
+from habitus.content import editor_schema, listing, read_prompt
+from habitus.experiments.config import Experiment
+from habitus.experiments.resolving import PROMPT_FILES, resolve
+from habitus.experiments.settings import SettingFile, load_setting
+from habitus.histories import Lexicon, load_lexicon
+from habitus.judges import JudgeFile, load_judge
 from habitus.norms import Culture, load_culture
 from habitus.personas import Openers, Population, load_openers, load_population
 
@@ -45,7 +51,33 @@ KINDS = (
     Kind("culture", "norms", "*/*.yaml", Culture, load_culture, "culture.schema.json"),
     Kind("population", "personas", "*.yaml", Population, load_population, "population.schema.json"),
     Kind("openers", "personas", "openers/*.yaml", Openers, load_openers, "openers.schema.json"),
+    Kind("queries", "checklists", "*.yaml", QuerySet, load_queries, "queries.schema.json"),
+    Kind("judge", "judges", "*/judge.yaml", JudgeFile, load_judge, "judge.schema.json"),
+    Kind("lexicon", "judges", "*/lexicon.yaml", Lexicon, load_lexicon, "lexicon.schema.json"),
+    Kind(
+        "setting",
+        "experiments",
+        "settings/*.yaml",
+        SettingFile,
+        load_setting,
+        "setting.schema.json",
+    ),
+    Kind("experiment", "experiments", "*.yaml", Experiment, resolve, "experiment.schema.json"),
 )
+
+
+def check_prompt(path: Path) -> bool:
+    """Check a prompt of a helping role against the placeholders that are filled in it.
+
+    Returns:
+        False when the file is no such prompt. Prompts of settings and judges are checked with
+        the file that names them.
+    """
+    for folder, name, placeholders in PROMPT_FILES.values():
+        if path.resolve().as_posix().endswith(f"/{folder}/{name}.md"):
+            read_prompt(path, placeholders)
+            return True
+    return False
 
 
 def kind_of(path: Path) -> Kind | None:

@@ -11,6 +11,7 @@ from habitus.cli.output import print_json, print_table, print_text
 from habitus.cli.root import new_app
 from habitus.norms import (
     Culture,
+    Norm,
     as_dot,
     culture_paths,
     exact_counts,
@@ -30,7 +31,10 @@ def culture_names(incomplete: str) -> list[str]:
 
 
 CultureArgument = Annotated[
-    str, typer.Argument(help="Id or path of a culture.", autocompletion=culture_names)
+    str,
+    typer.Argument(
+        metavar="CULTURE", help="Id or path of a culture.", autocompletion=culture_names
+    ),
 ]
 DomainOption = Annotated[
     str | None, typer.Option("--domain", help="Only this domain, such as health.")
@@ -71,7 +75,10 @@ def show(
 @app.command()
 def stats(
     culture: Annotated[
-        str | None, typer.Argument(help="Id or path; all by default.", autocompletion=culture_names)
+        str | None,
+        typer.Argument(
+            metavar="CULTURE", help="Id or path; all by default.", autocompletion=culture_names
+        ),
     ] = None,
     domain: DomainOption = None,
     as_json: JsonOption = False,
@@ -133,8 +140,11 @@ def _show(culture: Culture) -> None:
     print_text(f"source: {culture.source}\n")
     print_table(["value", "label"], [[v.id, v.label] for v in culture.value_list])
     print_text("")
-    columns = ["norm", "kind", "values", "follow", "avoid", "neutral", "confirmed", "statement"]
-    print_table(columns, [_norm_row(culture, i) for i in range(len(culture.norms))])
+    columns = ["norm", "kind", "values", "follow", "avoid", "neutral", "confirmed"]
+    print_table(columns, [_norm_row(culture, norm) for norm in culture.norms])
+    print_text("")
+    for norm in culture.norms:
+        print_text(f"{norm.id}  {norm.statement}")
     groups = indistinguishable(culture)
     print_text("\nnorms that always share a state, since they rest on the same values:")
     for group in groups:
@@ -143,11 +153,10 @@ def _show(culture: Culture) -> None:
         print_text("  none")
 
 
-def _norm_row(culture: Culture, i: int) -> list[str | float]:
-    norm = culture.norms[i]
+def _norm_row(culture: Culture, norm: Norm) -> list[str | float]:
     mark = culture.confirmation(norm)
     by = mark.by if mark else "no"
-    return [norm.id, norm.kind, " ".join(norm.values), *state_shares(norm), by, norm.statement]
+    return [norm.id, norm.kind, " ".join(norm.values), *state_shares(norm), by]
 
 
 def _draw(culture: Culture) -> None:

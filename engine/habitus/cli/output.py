@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 from habitus.content.visible import safe_text
 
@@ -70,7 +70,8 @@ def _draw(columns: Sequence[str], rows: Sequence[Sequence[Cell]], stream: TextIO
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, column in enumerate(columns):
         numbers = any(_is_number(row[i]) for row in rows)
-        table.add_column(Text(column), justify="right" if numbers else "left")
+        side: Literal["left", "right"] = "right" if numbers else "left"
+        table.add_column(Text(column), justify=side, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell_text(cell)) for cell in row))
     Console(file=stream, markup=False, emoji=False, highlight=False).print(table)

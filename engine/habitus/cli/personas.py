@@ -14,6 +14,7 @@ import typer
 from habitus.cli.norms import DomainOption, culture_names
 from habitus.cli.output import print_table, talk
 from habitus.cli.root import new_app
+from habitus.content.fields import slug
 from habitus.content.writing import write_text
 from habitus.errors import UsageError
 from habitus.norms import Culture, find_culture
@@ -39,7 +40,9 @@ class Sampler(StrEnum):
 def sample(
     cultures: Annotated[
         list[str],
-        typer.Argument(help="Ids or paths of cultures.", autocompletion=culture_names),
+        typer.Argument(
+            metavar="CULTURE", help="Ids or paths of cultures.", autocompletion=culture_names
+        ),
     ],
     *,
     n: Annotated[int, typer.Option("-n", min=1, help="Personas of each culture.")] = 10,
@@ -69,7 +72,7 @@ def sample(
     people = draw(found, n, drawn, read_names(names) if names else None)
     population = Population.model_validate(
         {
-            "population": output.stem if output else "population",
+            "population": _id(output),
             "domain": _one_domain(found),
             "drawn": drawn,
             "personas": people,
@@ -85,6 +88,39 @@ def sample(
         write_text(output, text, overwrite=force)
         talk(f"wrote {len(people)} personas to {output}")
     _print_coverage(population, found)
+
+
+@app.command()
+def chat(
+    persona: Annotated[str, typer.Argument(help="Id of a persona, such as maori-03.")],
+    *,
+    population: Annotated[
+        str, typer.Option("--population", help="Id or path of the population.")
+    ] = "health",
+    experiment: Annotated[
+        str | None,
+        typer.Option("--experiment", help="Take the persona's model from here; else embedded."),
+    ] = None,
+    opener: Annotated[
+        str | None, typer.Option("--opener", help="The persona's first message, word for word.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of what the persona says.")] = 0,
+) -> None:
+    """Talk with one persona: it opens the chat, you are the assistant. An empty line ends it."""
+    from habitus.cli.chatting import hold_chat
+
+    hold_chat(persona, population, experiment, opener, seed)
+
+
+def _id(output: Path | None) -> str:
+    if output is None:
+        return "population"
+    try:
+        return slug(output.stem)
+    except ValueError as error:
+        raise UsageError(
+            f"-o {output}: the file's name is the population's id, and {error}"
+        ) from None
 
 
 def _priors(given: Iterable[str]) -> dict[str, float]:

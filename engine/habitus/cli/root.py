@@ -17,8 +17,16 @@ from typer.main import get_command
 import habitus
 
 COMMANDS = {
+    "demo": "The whole pipeline on the embedded model, small.",
+    "new": "A workspace with one commented example of each kind of file.",
+    "check": "Check content and experiment files.",
     "norms": "Cultures: list them, show one, count its norms, print its graph.",
-    "personas": "Draw personas from cultures.",
+    "personas": "Draw personas from cultures; talk with one.",
+    "models": "What an endpoint can do.",
+    "plan": "What an experiment will cost, before any call.",
+    "run": "Run an experiment, or go on with it.",
+    "status": "What of a run is done, failed, left and spent.",
+    "results": "Follow, Avoid, adaptation and CCS of a run, with intervals.",
 }
 HIDDEN = {"schemas": "Write the JSON Schemas of content files."}
 

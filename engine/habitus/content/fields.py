@@ -18,7 +18,12 @@ _SLUG = re.compile(SLUG_PATTERN)
 _BREAKS = {"Cc", "Zl", "Zp", "Cs"}  # control characters, line and paragraph breaks, half pairs
 
 
-def _slug(text: str) -> str:
+def slug(text: str) -> str:
+    """The text itself, if it can be an id.
+
+    Raises:
+        ValueError: it cannot, with what an id is made of.
+    """
     if not _SLUG.fullmatch(text):
         raise ValueError(
             "an id has lower-case letters, digits, '_' and '-' only, begins with a letter or "
@@ -36,7 +41,7 @@ def _line(text: str) -> str:
 
 
 Slug = Annotated[
-    str, AfterValidator(_slug), WithJsonSchema({"type": "string", "pattern": SLUG_PATTERN})
+    str, AfterValidator(slug), WithJsonSchema({"type": "string", "pattern": SLUG_PATTERN})
 ]
 Line = Annotated[
     str,

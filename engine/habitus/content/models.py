@@ -86,6 +86,11 @@ def _problem(document: Document, model: type[BaseModel], error: ErrorDetails) ->
         where = f" in {_dotted(loc[:-1])}" if loc[:-1] else ""
         return Problem(f"missing key {loc[-1]!r}{where}", document.place(loc[:-1], of_key=True))
     message = error["msg"].removeprefix("Value error, ")
+    if loc[-1:] == ("[key]",):
+        what = f"{_dotted(loc[:-1])}: {message}"
+        return Problem(what, document.place(loc[:-1], of_key=True))
+    if loc not in document.positions:  # a name that pydantic adds at the end
+        loc = loc[:-1]
     what = f"{_dotted(loc)}: {message}" if loc else message
     return Problem(what, document.place(loc), _got(error))
 
@@ -125,7 +130,7 @@ def _step(annotation: Any, part: str | int) -> Any:
         by_name = {f.alias or n: f for n, f in owner.model_fields.items()}
         if part in by_name:
             return by_name[str(part)].annotation
-    args = [a for a in getattr(annotation, "__args__", ()) if a is not type(None)]
+    args = [a for a in getattr(annotation, "__args__", ()) if a not in (type(None), ...)]
     return args[-1] if args else None
 
 

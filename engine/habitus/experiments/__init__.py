@@ -1,1 +1,45 @@
-"""experiments."""
+"""Experiments: from a file to a run, and from a run to its numbers.
+
+    study = resolve(Path("experiments/demo.yaml"))
+    summary = run_experiment(study, RunRequest(out=Path("runs/demo")))
+    with RunDir.open(Path("runs/demo"), write=False) as run:
+        found = run_results(run)
+
+The stages (histories with their filter, checklists, responses, verdicts) are maps over records
+with stable ids. The package does not know how anything is shown.
+"""
+
+from habitus.experiments.config import Experiment, load_experiment
+from habitus.experiments.counting import stage_counts
+from habitus.experiments.planning import plan_costs
+from habitus.experiments.resolving import Study, resolve
+from habitus.experiments.running import (
+    Observer,
+    RunRequest,
+    RunStoppedError,
+    RunSummary,
+    run_experiment,
+)
+from habitus.experiments.stages import TABLES, Stage, stage_named
+from habitus.experiments.tabulating import View, read_materials, run_filter, run_results
+
+__all__ = [
+    "TABLES",
+    "Experiment",
+    "Observer",
+    "RunRequest",
+    "RunStoppedError",
+    "RunSummary",
+    "Stage",
+    "Study",
+    "View",
+    "load_experiment",
+    "plan_costs",
+    "read_materials",
+    "resolve",
+    "run_experiment",
+    "run_filter",
+    "run_results",
+    "stage_counts",
+    "stage_named",
+]

@@ -25,6 +25,24 @@ from habitus.personas import Persona, find_population, load_openers, sheet, stat
 from habitus.personas.portrait import Portrait
 from habitus.personas.sheets import labels
 
+#: Prompt files of the helping roles: field of ``Prompts`` to folder, name and placeholders.
+PROMPT_FILES: Mapping[str, tuple[str, str, frozenset[str]]] = {
+    "persona": ("personas", "prompts/persona", frozenset({"sheet", "stop"})),
+    "assistant": ("personas", "prompts/assistant", frozenset()),
+    "dialogue": (
+        "personas",
+        "prompts/dialogue",
+        frozenset({"sheet", "opener", "exchanges", "norm_ids"}),
+    ),
+    "verifier": ("judges", "history_verifier/prompt", frozenset({"norms", "session"})),
+    "recommend": (
+        "checklists",
+        "prompts/recommend",
+        frozenset({"statement", "meaning", "query"}),
+    ),
+    "evaluate": ("checklists", "prompts/evaluate", frozenset({"items", "response"})),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
@@ -65,13 +83,13 @@ class Study:
     @cached_property
     def norms_text(self) -> dict[str, str]:
         """For each persona the text of the setting that spells its norms out."""
-        neutral = "listed" if self.experiment.neutral_norms == "include" else "omit"
+        included = self.experiment.neutral_norms == "include"
         return {
             p.id: "\n".join(
                 sheet(
                     p,
                     self.cultures[p.culture],
-                    neutral=neutral,
+                    neutral="listed" if included else "omit",
                     norms=self._in_play(p.culture),
                     label="none",
                     wording="full",
@@ -205,21 +223,11 @@ class _Reader:
         return setting
 
     def _prompts(self) -> Prompts:
-        return Prompts(
-            persona=self._prompt("personas", "prompts/persona", {"sheet", "stop"}),
-            assistant=self._prompt("personas", "prompts/assistant", set()),
-            dialogue=self._prompt(
-                "personas", "prompts/dialogue", {"sheet", "opener", "exchanges", "norm_ids"}
-            ),
-            verifier=self._prompt("judges", "history_verifier/prompt", {"norms", "session"}),
-            recommend=self._prompt(
-                "checklists", "prompts/recommend", {"statement", "meaning", "query"}
-            ),
-            evaluate=self._prompt("checklists", "prompts/evaluate", {"items", "response"}),
-        )
-
-    def _prompt(self, folder: str, name: str, placeholders: set[str]) -> Prompt:
-        return read_prompt(self._find(folder, name, ".md"), placeholders)
+        read = {
+            field: read_prompt(self._find(folder, name, ".md"), placeholders)
+            for field, (folder, name, placeholders) in PROMPT_FILES.items()
+        }
+        return Prompts(**read)
 
     def _safety(self) -> Judge | None:
         if self.experiment.roles.safety is None:

@@ -47,7 +47,7 @@ _NAMES = {
 }
 
 
-def stage(name: str) -> Stage:
+def stage_named(name: str) -> Stage:
     """The stage of a name, as ``--stage`` takes it."""
     if name not in _NAMES:
         raise UsageError(f"no stage called {name!r}; stages: {', '.join(_NAMES)}")

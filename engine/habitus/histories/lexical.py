@@ -1,42 +1,48 @@
 """The lexical check: outright first-person statements of heritage, nationality or religion.
 
 It stands beside the verifier model, which may overlook one. Words and first-person templates
-are content (``judges/history_verifier/lexicon.yaml``); here they become one regular expression:
-whole words, case-insensitive, any white space between words, curly and straight apostrophes, and
-the contracted forms of "i am", "i have", "we are".
+are content; ``judges/history_verifier/lexicon.yaml`` describes how they match, and here they
+become one regular expression. Most texts hold no word of the lists and need no closer look.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
+
+from pydantic import Field
 
 from habitus.content import ContentModel, Found, load
 
 _SLOTS = {"demonym": "demonyms", "country": "countries", "religion": "religions", "faith": "faiths"}
 _SLOT = re.compile(r"\{(\w+)\}")
+_GAP = r"(?:[\w'-]+,?\s+){0,2}"
 _SHORT = {  # written out in the file, contracted in people's mouths
-    "i am": ("i_am", r"(?:i\s+am|i'?m)"),
-    "i have": ("i_have", r"(?:i\s+have|i'?ve)"),
-    "we are": ("we_are", r"(?:we\s+are|we'?re)"),
+    ("i", "am"): r"(?:i\s+am|i'?m)",
+    ("i", "have"): r"(?:i\s+have|i'?ve)",
+    ("we", "are"): r"(?:we\s+are|we're)",
 }
-_CONTRACTED = dict(_SHORT.values())
+_APOSTROPHES = str.maketrans("\u2018\u2019\u02bc", "'''")
 
 
 class Lexicon(ContentModel):
     """Words that name a heritage, and the sentences in which they reveal one."""
 
-    demonyms: tuple[str, ...]
-    countries: tuple[str, ...]
-    religions: tuple[str, ...]
-    faiths: tuple[str, ...]
-    patterns: tuple[str, ...]
+    demonyms: tuple[str, ...] = Field(min_length=1)
+    countries: tuple[str, ...] = Field(min_length=1)
+    religions: tuple[str, ...] = Field(min_length=1)
+    faiths: tuple[str, ...] = Field(min_length=1)
+    not_before: tuple[str, ...] = Field(
+        default=(), description="words behind a match that make it no reveal"
+    )
+    patterns: tuple[str, ...] = Field(min_length=1, description="first-person templates")
 
     def reveals(self, text: str) -> tuple[str, ...]:
         """The revealing phrases in a text, in lower case, each once, in order."""
-        plain = text.replace("\u2019", "'")
+        plain = _plain(text)
         if not self._any_word.search(plain):
             return ()
         found = (" ".join(m[0].lower().split()) for m in self._expression.finditer(plain))
@@ -44,29 +50,36 @@ class Lexicon(ContentModel):
 
     @cached_property
     def _any_word(self) -> re.Pattern[str]:
-        """Any word of the lists: most texts have none and need no closer look."""
         words = {word for slot in _SLOTS.values() for word in getattr(self, slot)}
-        return re.compile(rf"(?<!\w){_any_of(words)}(?!\w)", re.IGNORECASE)
+        return re.compile(_any_of(words), re.IGNORECASE)
 
     @cached_property
     def _expression(self) -> re.Pattern[str]:
         branches = "|".join(map(self._branch, self.patterns))
-        return re.compile(rf"(?<!\w)(?:{branches})(?!\w)", re.IGNORECASE)
+        behind = rf"(?![\s-]+{_any_of(self.not_before)}(?!\w))" if self.not_before else ""
+        return re.compile(rf"(?<!\w)(?:{branches})(?!\w){behind}", re.IGNORECASE)
 
     def _branch(self, pattern: str) -> str:
-        for full, (name, _) in _SHORT.items():
-            pattern = re.sub(rf"\b{full}\b", f"{{{name}}}", pattern)
-        return r"\s+".join(map(self._part, pattern.split()))
+        """One template as a regular expression."""
+        words = pattern.split()
+        parts: list[str] = []
+        while words:
+            short = _SHORT.get((words[0], words[1])) if len(words) > 1 else None
+            parts.append(short or self._token(words[0]))
+            del words[: 2 if short else 1]
+        joined = "".join(part if part == _GAP else part + r"\s+" for part in parts)
+        return joined.removesuffix(r"\s+")
 
-    def _part(self, word: str) -> str:
-        match = _SLOT.fullmatch(word)
-        if match is None:
-            return re.escape(word)
-        if match[1] in _CONTRACTED:
-            return _CONTRACTED[match[1]]
-        if match[1] == "gap":
-            return r"\w+(?:\s+\w+)?"
-        return _any_of(getattr(self, _SLOTS[match[1]]))
+    def _token(self, word: str) -> str:
+        if word == "{gap}":
+            return _GAP
+        return "(?:" + "|".join(map(self._alternative, word.split("|"))) + ")"
+
+    def _alternative(self, word: str) -> str:
+        parts = _SLOT.split(word)  # literal, slot, literal, ...
+        parts[::2] = map(re.escape, parts[::2])
+        parts[1::2] = (_any_of(getattr(self, _SLOTS[slot])) for slot in parts[1::2])
+        return "".join(parts)
 
 
 def load_lexicon(path: Path) -> Lexicon:
@@ -83,6 +96,10 @@ def check_lexicon(lexicon: Lexicon) -> Iterator[Found]:
                 yield Found(("patterns", index), f"unknown slot {{{slot}}}", f"known: {known}")
 
 
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFC", text).translate(_APOSTROPHES)
+
+
 def _any_of(words: Iterable[str]) -> str:
-    longest = sorted(words, key=lambda w: (-len(w), w))
+    longest = sorted(map(_plain, words), key=lambda w: (-len(w), w))
     return "(?:" + "|".join(r"\s+".join(map(re.escape, w.split())) for w in longest) + ")"

@@ -24,6 +24,7 @@ from pydantic import Field, field_validator, model_validator
 from habitus.content import ContentModel, Document, read_yaml
 from habitus.content.models import from_document
 from habitus.errors import ModelError, NotFoundError
+from habitus.models.clock import Clock, SystemClock
 from habitus.models.model import CallLog, ChatModel
 from habitus.models.quirks import Quirks
 from habitus.records import Usage
@@ -154,12 +155,14 @@ class Opening:
 
     ``base`` is the folder that relative paths of an entry start from. ``shared`` is for what
     the models of one run share; a backend keeps its own thing there under its own name.
+    ``clock`` is what retries and waits go by.
     ``stored_run`` opens another run, for the backend that replays one.
     """
 
     base: Path = field(default_factory=Path.cwd)
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     shared: dict[str, Any] = field(default_factory=dict)
+    clock: Clock = field(default_factory=SystemClock)
     stored_run: StoredRun | None = None
 
 

@@ -200,5 +200,5 @@ def open_openai(name: str, entry: ModelEntry, opening: Opening) -> OpenAIModel:
             raise ModelError(f"model {name!r}: {entry.api_key_env} does not hold a usable key")
     if entry.base_url is None:
         raise ModelError(f"model {name!r}: backend openai needs base_url")
-    endpoint = endpoint_for(opening.shared, entry.base_url, key, entry.concurrency)
+    endpoint = endpoint_for(opening, entry.base_url, key, entry.concurrency)
     return OpenAIModel(name, entry, endpoint)

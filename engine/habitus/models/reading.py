@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -36,7 +36,7 @@ class Read:
     text: str = ""
     reasoning: str = ""
     finish: str | None = None
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     raw: str = ""
     broken: bool = False
 
@@ -109,13 +109,17 @@ def _outcome(
     if end in _BROKEN:
         return Outcome.ERROR, f"finish {end}"
     empty = not text.strip()
-    if end in _CUT:
-        return Outcome.TRUNCATED, f"{end}, only reasoning" if empty and reasoning else end
-    if not finished:
-        return Outcome.TRUNCATED, "unfinished reasoning"
-    if empty and reasoning:
-        return Outcome.TRUNCATED, "only reasoning"
+    if end in _CUT or not finished or (empty and reasoning):
+        return Outcome.TRUNCATED, _cut_reason(
+            end, finished, only_reasoning=empty and bool(reasoning)
+        )
     return (Outcome.UNPARSED, "empty") if empty else (Outcome.OK, "")
+
+
+def _cut_reason(end: str, finished: bool, *, only_reasoning: bool) -> str:
+    if end in _CUT:
+        return f"{end}, only reasoning" if only_reasoning else end
+    return "only reasoning" if finished else "unfinished reasoning"
 
 
 def _texts(message: Mapping[str, Any], quirks: Quirks) -> tuple[str, str]:

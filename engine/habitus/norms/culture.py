@@ -26,7 +26,7 @@ import json
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from habitus.content import ContentModel
 from habitus.content.fields import Line, Slug
@@ -41,13 +41,20 @@ class Confirmation(ContentModel):
     date: dt.date | None = Field(default=None, description="day of the confirmation")
 
 
+def _false_or_who(data: Any) -> Any:
+    if data is False or isinstance(data, (dict, Confirmation)):
+        return data
+    raise ValueError("write false, or who confirmed it: {by: NAME}")
+
+
 def _which(data: Any) -> str:
-    return "by" if isinstance(data, (dict, Confirmation)) else "no"
+    return "no" if data is False else "by"
 
 
 Confirmed = Annotated[
     Annotated[Literal[False], Tag("no")] | Annotated[Confirmation, Tag("by")],
     Discriminator(_which),
+    BeforeValidator(_false_or_who),
 ]
 
 

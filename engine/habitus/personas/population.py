@@ -14,14 +14,23 @@ personas:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from habitus.content import ContentModel
 from habitus.content.fields import Line, Slug
 from habitus.norms import Culture, norm_states
 from habitus.records import NormState
+
+
+def _whole(data: Any) -> Any:
+    if type(data) is not int:  # true and 1.0 equal 1, but nobody means a stance by them
+        raise ValueError("a stance is 1 or -1")
+    return data
+
+
+Stance = Annotated[Literal[-1, 1], BeforeValidator(_whole)]
 
 
 class Persona(ContentModel):
@@ -33,9 +42,7 @@ class Persona(ContentModel):
     norms_hash: Annotated[
         str, Field(pattern=r"^[0-9a-f]{16}$", description="names the norms the stances are for")
     ]
-    stances: Annotated[
-        dict[Slug, Literal[-1, 1]], Field(min_length=1, description="value id to +1 or -1")
-    ]
+    stances: Annotated[dict[Slug, Stance], Field(min_length=1, description="value id to +1 or -1")]
 
 
 class Drawn(ContentModel):

@@ -11,6 +11,7 @@ deterministic model give the same bytes.
 
 from __future__ import annotations
 
+import json
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,8 +31,12 @@ class StageRecord(BaseModel):
     reason: str = ""
 
     def line(self) -> bytes:
-        """The record as one JSON line without its end."""
-        return self.model_dump_json().encode("utf-8", "backslashreplace")
+        """The record as one JSON line without its end; a lone surrogate becomes an escape."""
+        try:
+            return self.model_dump_json().encode()
+        except ValueError:  # UTF-8 cannot hold a lone surrogate, and pydantic refuses to write it
+            text = json.dumps(self.model_dump(), ensure_ascii=False, separators=(",", ":"))
+            return text.encode("utf-8", "backslashreplace")
 
 
 class Turn(BaseModel):

@@ -1,0 +1,97 @@
+"""``habitus results``: Follow, Avoid, adaptation and CCS of a run, with intervals."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from habitus.cli.output import print_json, print_table, print_text
+from habitus.cli.root import new_app
+
+if TYPE_CHECKING:
+    from habitus.analysis import TextTable
+    from habitus.store import RunDir
+
+app = new_app("Follow, Avoid, adaptation and CCS of a run, with intervals.")
+
+
+class Dimension(StrEnum):
+    """What results can be broken down by."""
+
+    CULTURE = "culture"
+    TOPIC = "topic"
+    KIND = "kind"
+    PERSONA = "persona"
+    QUERY = "query"
+
+
+class Missing(StrEnum):
+    """What a missing verdict counts as."""
+
+    EXCLUDE = "exclude"
+    NOT_SATISFIED = "not_satisfied"
+
+
+@app.command()
+def results(
+    run: Annotated[str, typer.Argument(help="A run directory, or the name of one in runs/.")],
+    by: Annotated[
+        list[Dimension] | None, typer.Option("--by", help="Break down by; repeatable.")
+    ] = None,
+    shown: Annotated[
+        bool, typer.Option("--shown", help="Only norms that the persona's history shows.")
+    ] = False,
+    missing: Annotated[
+        Missing | None, typer.Option("--missing", help="Rule for missing verdicts.")
+    ] = None,
+    resample_queries: Annotated[
+        bool, typer.Option("--resample-queries", help="Allow for another choice of queries.")
+    ] = False,
+    filter_: Annotated[
+        bool, typer.Option("--filter", help="What the histories show, by culture, instead.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print the results of a run as they stand; no call is made."""
+    from habitus.analysis import filter_text, results_tables
+    from habitus.cli.finding import run_path
+    from habitus.experiments import View, run_filter, run_results
+    from habitus.store import RunDir
+
+    view = View(
+        by=tuple(dimension.value for dimension in by or ()),
+        shown=shown,
+        missing=missing.value if missing else None,
+        queries="resampled" if resample_queries else "fixed",
+    )
+    with RunDir.open(run_path(run), write=False) as opened:
+        if filter_:
+            table = run_filter(opened)
+            rows = [row.as_json() for row in table.rows]
+            print_json({"rows": rows}) if as_json else print_tables([filter_text(table)])
+            return
+        found = run_results(opened, view)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        print_tables(results_tables(found))
+
+
+def print_tables(tables: list[TextTable]) -> None:
+    """Print tables with their titles and notes."""
+    for table in tables:
+        print_text(f"\n{table.title}")
+        print_table(table.columns, table.rows)
+        for note in table.notes:
+            print_text(f"- {note}")
+
+
+def print_main_table(run: RunDir) -> None:
+    """The main table of a run, if it has verdicts."""
+    from habitus.analysis import results_tables
+    from habitus.experiments import run_results
+
+    if "evaluations" in run.records.stages():
+        print_tables(results_tables(run_results(run))[:1])

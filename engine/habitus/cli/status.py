@@ -1,0 +1,133 @@
+"""``habitus status``: what of a run is done, failed, left and spent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from habitus.cli.output import print_json, print_table, print_text
+from habitus.cli.root import new_app
+
+if TYPE_CHECKING:
+    from habitus.store import CallCount, RunDir
+
+app = new_app("What of a run is done, failed, left and spent.")
+
+
+@app.command()
+def status(
+    run: Annotated[str, typer.Argument(help="A run directory, or the name of one in runs/.")],
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check everything that is stored as well.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Say how far a run is; it may be going on meanwhile."""
+    from habitus.cli.finding import run_path
+    from habitus.store import RunDir
+
+    with RunDir.open(run_path(run), write=False) as opened:
+        found = _status(opened)
+        checked = opened.verify() if verify else None
+    if checked is not None:
+        found["damage"] = list(checked.problems)
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+    return 1 if checked is not None and checked.problems else 0
+
+
+def _status(run: RunDir) -> dict[str, Any]:
+    expected = _expected(run)
+    tables = [name for name in (*expected, "safety") if name in expected]
+    counts = run.calls.counts()
+    return {
+        "run": str(run.path),
+        "experiment": run.config.get("id", ""),
+        "stages": [_stage(run, table, expected[table]) for table in tables],
+        "calls": [_call(count) for count in counts],
+        "spent": _spent(run.config, counts),
+    }
+
+
+def _expected(run: RunDir) -> dict[str, int]:
+    import json
+
+    path = run.path / "study.json"
+    counts: dict[str, int] = json.loads(path.read_bytes())["counts"] if path.exists() else {}
+    return {table: n for table, n in counts.items() if n and table != "items"}
+
+
+def _stage(run: RunDir, table: str, expected: int) -> dict[str, Any]:
+    outcomes = {str(outcome): n for outcome, n in run.records.counts(table).items()}
+    records = sum(outcomes.values())
+    return {
+        "stage": table,
+        "done": outcomes.get("ok", 0),
+        "failed": {name: n for name, n in outcomes.items() if name != "ok"},
+        "left": max(0, expected - records),
+        "expected": expected,
+    }
+
+
+def _call(count: CallCount) -> dict[str, Any]:
+    return {
+        "stage": count.stage,
+        "model": count.model,
+        "outcome": str(count.outcome),
+        "calls": count.calls,
+        "asked": count.logged,
+        "prompt_tokens": count.prompt,
+        "cached_tokens": count.cached,
+        "completion_tokens": count.completion,
+        "without_usage": count.uncounted,
+    }
+
+
+def _spent(config: dict[str, Any], counts: list[CallCount]) -> list[dict[str, Any]]:
+    """Money by model; unknown (null) where the entry has no price."""
+    totals: dict[str, list[int]] = {}
+    for count in counts:
+        total = totals.setdefault(count.model, [0, 0, 0, 0])
+        parts = (count.prompt, count.completion, count.cached, count.uncounted)
+        totals[count.model] = [a + b for a, b in zip(total, parts, strict=True)]
+    return [
+        {"model": model, **_cost(config, model, tokens)} for model, tokens in sorted(totals.items())
+    ]
+
+
+def _cost(config: dict[str, Any], model: str, tokens: list[int]) -> dict[str, Any]:
+    from habitus.models import Price
+    from habitus.records import Usage
+
+    prompt, completion, cached, uncounted = tokens
+    entry = config.get("models", {}).get(model, {})
+    if not entry.get("price"):
+        return {"money": None, "currency": "", "without_usage": uncounted}
+    price = Price.model_validate(entry["price"])
+    money = price.cost(Usage(prompt, completion, cached))
+    return {"money": money, "currency": price.currency, "without_usage": uncounted}
+
+
+def _print(found: dict[str, Any]) -> None:
+    print_text(f"{found['experiment']}  {found['run']}")
+    rows = [
+        [s["stage"], s["done"], _failures(s["failed"]), s["left"], s["expected"]]
+        for s in found["stages"]
+    ]
+    print_table(["stage", "done", "failed", "left", "of"], rows)
+    columns = ["stage", "model", "outcome", "calls", "asked"]
+    columns += ["prompt_tokens", "cached_tokens", "completion_tokens"]
+    print_table(columns, [[call[name] for name in columns] for call in found["calls"]])
+    for spent in found["spent"]:
+        money = spent["money"]
+        known = f"{money:.2f} {spent['currency']}" if money is not None else "price unknown"
+        print_text(f"{spent['model']}: {known}")
+    for problem in found.get("damage", []):
+        print_text(f"damaged: {problem}")
+
+
+def _failures(failed: dict[str, int]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in failed.items()) or "0"

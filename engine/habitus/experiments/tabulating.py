@@ -1,0 +1,109 @@
+"""Results of a run, computed again whenever they are asked for: nothing is asked of a model.
+
+found = run_results(run, by=("culture",))
+write_results(run)              # results.json, as the experiment's own options say
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from habitus.analysis import (
+    Dimension,
+    FilterTable,
+    ResultOptions,
+    Results,
+    filter_table,
+    read_verdicts,
+    results,
+    safety_rows,
+    shown_norms,
+)
+from habitus.errors import StoreError
+from habitus.experiments.config import ResultsConfig
+from habitus.experiments.materials import Materials
+from habitus.records import Attempt, Evaluation, History, SafetyLabel
+from habitus.statistics import IntervalRule
+from habitus.store import RunDir
+
+STUDY = "study.json"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How results are looked at: broken down, and over all norms or those the history shows."""
+
+    by: tuple[Dimension, ...] = ()
+    shown: bool = False
+    missing: Literal["exclude", "not_satisfied"] | None = None
+    queries: Literal["fixed", "resampled"] = "fixed"
+
+
+def read_materials(run: RunDir) -> Materials:
+    """What the run keeps of its study.
+
+    Raises:
+        StoreError: the run was never begun, or the file is damaged.
+    """
+    path = run.path / STUDY
+    try:
+        return Materials.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        what = f"{run.path} has no {STUDY}: nothing was run yet; give the run command again"
+        raise StoreError(what) from None
+    except ValueError as error:
+        raise StoreError(f"{path} is damaged ({type(error).__name__}); run again") from None
+
+
+def run_results(run: RunDir, view: View | None = None) -> Results:
+    """The results of a run as they stand."""
+    view = view or View()
+    kept = read_materials(run)
+    design = kept.design()
+    options = _options(run, kept, view)
+    table = read_verdicts(run.records.iterate("evaluations", Evaluation), design)
+    safety = safety_rows(run.records.iterate("safety", SafetyLabel), design, options)
+    return results(table, options, safety)
+
+
+def run_filter(run: RunDir) -> FilterTable:
+    """What the filter found in the histories of a run, by culture."""
+    kept = read_materials(run)
+    options = _options(run, kept, View())
+    return filter_table(run.records.iterate("attempts", Attempt), kept.design(), options)
+
+
+def write_results(run: RunDir) -> None:
+    """Write ``results.json`` for a run that has verdicts."""
+    if "evaluations" in run.records.stages():
+        run.write("results.json", run_results(run).json_bytes())
+
+
+def _options(run: RunDir, kept: Materials, view: View) -> ResultOptions:
+    config = ResultsConfig.model_validate(run.config.get("results", {}))
+    shown: Mapping[str, frozenset[str]] | None = None
+    if view.shown:
+        shown = shown_norms(run.records.iterate("histories", History))
+    return ResultOptions(
+        seed=kept.seed,
+        draws=config.draws,
+        rule=IntervalRule(level=config.level),
+        by=view.by,
+        missing=view.missing or config.missing,
+        queries=view.queries,
+        shown=shown,
+        synthetic=frozenset(_synthetic(run.config, kept)),
+    )
+
+
+def _synthetic(config: Mapping[str, Any], kept: Materials) -> list[str]:
+    """Targets whose numbers are made up: a planted target, or scripted helpers around it."""
+    models = config.get("models", {})
+    made_up = {
+        name for name, entry in models.items() if entry["backend"] in {"planted", "scripted"}
+    }
+    targets = config.get("targets", {})
+    judged_by = config.get("roles", {}).get("evaluator", {}).get("model")
+    return [t for t in kept.targets if judged_by in made_up or targets[t]["model"] in made_up]

@@ -1,0 +1,87 @@
+"""Files that are whole or not there, and the lock of a run directory.
+
+A file is written beside its place, flushed to the disk and renamed, so a reader or a crash sees
+the old one or the new one and nothing between. The lock is ``flock`` on a file that holds the
+process id of its owner: the kernel lets go of it when the process ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from habitus.errors import RunLockedError, StoreError
+
+
+def write_whole(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a file so that it is whole or untouched.
+
+    Raises:
+        StoreError: if it cannot be written.
+    """
+    beside = path.with_name(f".{path.name}.tmp")
+    try:
+        with beside.open("wb") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        sync_directory(path.parent)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class Lock:
+    """The right to write to a run directory, for one process at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StoreError(
+                f"{path.parent} cannot be written to: {error.strerror}; "
+                "choose another directory or mend its permissions"
+            ) from error
+        try:
+            self._take()
+        except BaseException:
+            os.close(self._handle)
+            raise
+
+    def _take(self) -> None:
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(self._handle, 20, 0).decode("ascii", "replace").strip()
+            raise RunLockedError(
+                f"{self._path.parent}: process {owner or 'unknown'} is working on this run; "
+                "wait for it or stop it first"
+            ) from None
+        except OSError as error:
+            raise StoreError(
+                f"{self._path} cannot be locked ({error.strerror}); "
+                "a run directory needs a file system with locks"
+            ) from error
+        os.ftruncate(self._handle, 0)
+        os.pwrite(self._handle, str(os.getpid()).encode(), 0)
+
+    def release(self) -> None:
+        """Let others write. May be called twice."""
+        if self._handle < 0:
+            return
+        os.ftruncate(self._handle, 0)
+        os.close(self._handle)
+        self._handle = -1

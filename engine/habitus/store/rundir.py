@@ -1,0 +1,318 @@
+"""A run directory: everything about one run, complete and portable.
+
+    with RunDir.begin(path, config, manifest={"seeds": ..., "content": ...}) as run:
+        reply = run.calls.find(key)
+        await run.calls.add(key, request, reply, model)
+        await run.records.put("responses", response)
+        run.records.export()
+
+    manifest.json     versions, content hashes, seeds, when it was made
+    experiment.json   the resolved configuration, in one spelling
+    run.sqlite        calls and records, durable
+    records/          the records of each stage as JSON lines, by id
+    results.json, log.txt, lock
+
+One process writes; any number may read meanwhile, and readers write nothing. The manifest is
+written last, so a directory with a manifest is a whole run.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import habitus
+from habitus.errors import ConfigChangedError, StoreError
+from habitus.store import database
+from habitus.store.calls import CallStore
+from habitus.store.canonical import allowed, canonical, changes, digest, loads
+from habitus.store.files import Lock, write_whole
+from habitus.store.journal import Item, Journal
+from habitus.store.stages import RecordStore
+from habitus.store.verification import Verification, verify
+from habitus.store.writer import Writer
+
+_MANIFEST = "manifest.json"
+_EXPERIMENT = "experiment.json"
+_DATABASE = "run.sqlite"
+_RECORDS = "records"
+_LOCK = "lock"
+# What a creation that was cut short can leave behind.
+_UNFINISHED = {
+    _LOCK, _EXPERIMENT, _DATABASE, f"{_DATABASE}-journal", f"{_DATABASE}-wal", f"{_DATABASE}-shm",
+    _RECORDS, f".{_EXPERIMENT}.tmp", f".{_MANIFEST}.tmp", "log.txt",
+}  # fmt: skip
+
+
+class RunDir:
+    """An open run directory. Made by ``create``, ``open``, ``begin`` or ``fork``."""
+
+    def __init__(self, path: Path, lock: Lock | None) -> None:
+        """With a lock the run is open for writing; the lock is let go on ``close``."""
+        self.path = path
+        self._lock = lock
+        self._config, self._manifest = _read(path)
+        self._journal: Journal | None = None
+        self._writer: Writer[Item] | None = None
+        unwritten: dict[bytes, bytes] = {}
+        if lock is not None:
+            self._journal = Journal(path / _DATABASE, unwritten)
+            self._writer = Writer(self._journal.commit)
+        try:
+            self._reader = database.Reader(path / _DATABASE, beside_writer=lock is not None)
+        except BaseException:
+            if self._journal is not None:
+                self._journal.close()
+            raise
+        self.calls = CallStore(self._reader, self._writer, unwritten)
+        self.records = RecordStore(self._reader, self._writer, path / _RECORDS)
+
+    @classmethod
+    def create(
+        cls, path: Path, config: Mapping[str, Any], manifest: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Make a new run and open it for writing.
+
+        Args:
+            path: a directory that is empty, not there yet, or left by an unfinished creation.
+            config: the resolved configuration, JSON values only.
+            manifest: what the run wants to remember beside the versions: content hashes, seeds.
+
+        Raises:
+            StoreError: if something else is there, or the place cannot be written to.
+            RunLockedError: if another process is making the same run.
+        """
+        lock = _claim(path)
+        try:
+            _fill(path, config, manifest or {})
+            return cls(path, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        write: bool = True,
+        config: Mapping[str, Any] | None = None,
+        may_change: Collection[str] = (),
+    ) -> Self:
+        """Open a run.
+
+        Args:
+            path: the run directory.
+            write: for reading (False) no lock is needed and nothing is written.
+            config: the configuration to go on with; it must be the stored one.
+            may_change: dotted fields that may differ, with wildcards for one part each
+                (``models.*.base_url``); a field covers all below it. Their new values are kept.
+
+        Raises:
+            ConfigChangedError: with every field that differs, its old and its new value.
+            RunLockedError: if another process writes to the run.
+            StoreError: if this is no run, or one that cannot be read.
+        """
+        _require(path)
+        lock = Lock(path / _LOCK) if write else None
+        try:
+            if config is not None:
+                _adopt(path, config, may_change, keep=write)
+            return cls(path, lock)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+
+    @classmethod
+    def begin(
+        cls,
+        path: Path,
+        config: Mapping[str, Any],
+        *,
+        manifest: Mapping[str, Any] | None = None,
+        may_change: Collection[str] = (),
+    ) -> Self:
+        """Go on with the run at ``path``, or make it."""
+        if (path / _MANIFEST).exists():
+            return cls.open(path, config=config, may_change=may_change)
+        return cls.create(path, config, manifest)
+
+    @classmethod
+    def fork(
+        cls,
+        old: Path,
+        new: Path,
+        config: Mapping[str, Any],
+        manifest: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Make a new run that starts with the stored calls of an old one, and no records.
+
+        Calls whose key the new configuration does not change are found and not made again.
+        """
+        with cls.open(old, write=False) as source:
+            origin = {"name": old.absolute().name, "config": digest(source.config)}
+        lock = _claim(new)
+        try:
+            _fill(new, config, {**(manifest or {}), "forked_from": origin}, calls_of=old)
+            return cls(new, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The resolved configuration."""
+        return self._config
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Versions, hashes, seeds and the time of creation."""
+        return self._manifest
+
+    @property
+    def log(self) -> Path:
+        """Where a running command writes what it has to say."""
+        return self.path / "log.txt"
+
+    @property
+    def results(self) -> Path:
+        """Where results are written."""
+        return self.path / "results.json"
+
+    def write(self, name: str, data: bytes) -> Path:
+        """Write a file of the run, such as ``results.json``: whole or not at all."""
+        if self._lock is None:
+            raise StoreError(f"{self.path} is open for reading only")
+        write_whole(self.path / name, [data])
+        return self.path / name
+
+    def verify(self) -> Verification:
+        """Check that everything the database says it holds is there."""
+        return verify(self._reader)
+
+    def close(self) -> None:
+        """Write what is queued, tidy the database and let the lock go. May be called twice."""
+        if self._writer is not None and self._journal is not None:
+            self._writer.close()
+        self._reader.close()
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def is_run(path: Path) -> bool:
+    """Whether a path is a run directory."""
+    return (path / _MANIFEST).is_file()
+
+
+def _claim(path: Path) -> Lock:
+    """Make the directory if need be, and take its lock, if a run may be made there."""
+    if is_run(path):
+        raise StoreError(f"{path} is a run already; go on with it, or choose another directory")
+    if path.exists() and not path.is_dir():
+        raise StoreError(f"{path} is a file; a run needs a directory of its own")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        strange = sorted(found.name for found in path.iterdir() if found.name not in _UNFINISHED)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be made: {error.strerror}") from error
+    if strange:
+        raise StoreError(
+            f"{path} holds other things ({', '.join(strange[:3])}); choose an empty directory"
+        )
+    return Lock(path / _LOCK)
+
+
+def _fill(
+    path: Path,
+    config: Mapping[str, Any],
+    manifest: Mapping[str, Any],
+    calls_of: Path | None = None,
+) -> None:
+    experiment = canonical(config, indent=2)
+    full = {
+        **manifest,
+        "habitus": habitus.__version__,
+        "store": database.FORMAT,
+        "python": platform.python_version(),
+        "config": digest(config),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    write_whole(path / _EXPERIMENT, [experiment, b"\n"])
+    database.create(path / _DATABASE, calls_of and calls_of / _DATABASE)
+    try:
+        (path / _RECORDS).mkdir(exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written to: {error.strerror}") from error
+    write_whole(path / _MANIFEST, [canonical(full, indent=2), b"\n"])
+    database.finish(path / _DATABASE)
+
+
+def _require(path: Path) -> None:
+    if is_run(path):
+        return
+    if not path.exists():
+        raise StoreError(f"there is no run at {path}")
+    if (path / _EXPERIMENT).exists() and (path / _LOCK).exists():
+        raise StoreError(
+            f"{path}: making this run was cut short; give the command that made it again"
+        )
+    raise StoreError(f"{path} is not a run directory: it has no {_MANIFEST}")
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    manifest = _json(path / _MANIFEST)
+    if manifest.get("store") != database.FORMAT:
+        raise database.newer_format(path / _MANIFEST, manifest.get("store"))
+    if not (path / _DATABASE).is_file():
+        raise StoreError(f"{path / _DATABASE} is missing; restore it from a copy")
+    return _json(path / _EXPERIMENT), manifest
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = loads(path.read_bytes())
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise StoreError(f"{path} is damaged ({error}); restore it from a copy") from error
+    if not isinstance(found, dict):
+        raise StoreError(f"{path} is damaged (no JSON object); restore it from a copy")
+    return found
+
+
+def _adopt(
+    path: Path, config: Mapping[str, Any], may_change: Collection[str], *, keep: bool
+) -> None:
+    """Compare with the stored configuration, and keep the new one where it may differ."""
+    stored, manifest = _read(path)
+    found = changes(stored, config)
+    refused = [change for change in found if not allowed(change, may_change)]
+    if refused:
+        raise ConfigChangedError(
+            f"{path} was made with another configuration:\n"
+            + "".join(f"  {change}\n" for change in refused)
+            + "undo the change, choose another directory, or fork the run to reuse its answers"
+        )
+    if found and keep:
+        write_whole(path / _EXPERIMENT, [canonical(config, indent=2), b"\n"])
+        changed = {**manifest, "config": digest(config)}
+        write_whole(path / _MANIFEST, [canonical(changed, indent=2), b"\n"])
