@@ -119,7 +119,7 @@ def _notes(table: VerdictTable, kept: VerdictTable, options: ResultOptions) -> I
 def _synthetic_note(table: VerdictTable, options: ResultOptions) -> Iterator[str]:
     planted = sorted({cell.target for cell in table.cells} & options.synthetic)
     if planted:
-        yield f"SYNTHETIC: planted answers, no model was measured ({', '.join(planted)})"
+        yield f"SYNTHETIC: answers or verdicts were planted, no model was measured ({', '.join(planted)})"
 
 
 def _interval_note(table: VerdictTable, options: ResultOptions) -> str:
