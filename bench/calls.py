@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engine"))
 
 from habitus.models import CallLog, ModelEntry, Recorded, open_model
 from habitus.records import Message, Outcome, Prefix, Reply, Request, Sampling
+from habitus.store import RunDir
 from mock_server import running
 
 LATENCY = 0.2
