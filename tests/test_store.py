@@ -46,6 +46,7 @@ FULL = Reply(
     sent={"model": "m", "temperature": 0.7, "stop": ["###"], "extra": {"top_k": 3}},
     latency=0.123456789,
     attempts=3,
+    waited=1.5,
     raw="<think>I could say</think>They eat rice.",
 )
 CHANGED = replace(
