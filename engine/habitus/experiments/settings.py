@@ -37,6 +37,10 @@ class SettingFile(ContentModel):
     answer_after: str | None = Field(
         default=None, description="the answer begins below the last line that says this"
     )
+    follow_up: str | None = Field(
+        default=None,
+        description="asked in a further turn when that line is missing; its reply is the answer",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,8 @@ def check_setting(setting: SettingFile) -> Iterator[Found]:
         yield Found(("norms",), "norms: true needs a system_prompt that has {{norms}}")
     if setting.answer_after and not setting.query_prompt:
         yield Found(("answer_after",), "answer_after needs a query_prompt that asks for the line")
+    if setting.follow_up and not setting.answer_after:
+        yield Found(("follow_up",), "follow_up needs answer_after: without it nothing is missing")
 
 
 def _as_messages(session: Attempt, separator: str) -> Iterator[Message]:
