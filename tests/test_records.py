@@ -233,11 +233,11 @@ class TestStageRecords:
         )
 
     def test_a_line_is_the_record_in_the_order_of_its_fields(self) -> None:
-        line = response("Ruhe – é").line()
+        line = response("Ruhe é é").line()
         assert b"\n" not in line
         assert line.decode().startswith('{"id":"m/hist/maori-01/health-001/r0","outcome":"ok"')
-        assert "Ruhe – é" in line.decode()
-        assert Response.model_validate_json(line) == response("Ruhe – é")
+        assert "Ruhe é é" in line.decode()
+        assert Response.model_validate_json(line) == response("Ruhe é é")
 
     @pytest.mark.parametrize("make", [response, attempt])
     @given(text=TEXT)
