@@ -57,7 +57,7 @@ def find(folder: str, name: str, workspace: Path | None = None) -> Path:
     """
     for root in content_roots(workspace):
         path = root / folder / name
-        if path.exists():
+        if path.is_file():
             return path
     known = [str(p.with_suffix("")) for p in listing(folder, f"**/*{Path(name).suffix}", workspace)]
     raise NotFoundError(f"file in {folder}/", str(Path(name).with_suffix("")), known)

@@ -116,10 +116,12 @@ def load_setting(path: Path) -> Setting:
     system = query = None
     if file.system_prompt:
         names = {"norms"} if file.norms else set[str]()
-        system = read_prompt(path.with_name(file.system_prompt), names)
+        place = path.with_name(file.system_prompt)
+        system = read_prompt(place, names, single="the system prompt")
     if file.query_prompt:
         names = {"query", "answer_after"} if file.answer_after else {"query"}
-        query = read_prompt(path.with_name(file.query_prompt), names)
+        place = path.with_name(file.query_prompt)
+        query = read_prompt(place, names, single="the last message")
     return Setting(file, system, query)
 
 
