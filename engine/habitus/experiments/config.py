@@ -111,6 +111,7 @@ class ResultsConfig(ContentModel):
 
     draws: int = Field(default=2000, ge=100, le=100_000)
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    interval: Literal["logit_t", "percentile"] = "logit_t"
     missing: Literal["exclude", "not_satisfied"] = "exclude"
 
 
