@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
 
 from pydantic import Field
 
 from habitus.content import ContentModel, Found, load
-
-Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=80)]
+from habitus.content.fields import Slug
 
 
 class Query(ContentModel):
