@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engine"))
 
 from habitus.models import CallLog, ModelEntry, Recorded, open_model
 from habitus.records import Message, Outcome, Prefix, Reply, Request, Sampling
+from habitus.store import RunDir
 from mock_server import running
 
 LATENCY = 0.2
@@ -45,8 +46,6 @@ class NullLog:
 def open_log(name: str, stack: ExitStack) -> CallLog:
     if name == "null":
         return NullLog()
-    from habitus.store import RunDir
-
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="habitus-bench-")))
     return stack.enter_context(RunDir.create(folder / "run", {})).calls
 

@@ -47,14 +47,18 @@ def _default() -> list[Path]:
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
     """The content files at or under some paths; a file that is named is always one."""
     from habitus.cli.kinds import kind_of
+    from habitus.content.places import is_workspace
 
     for path in paths:
-        if path.is_dir():
-            found = sorted(path.rglob("*.yaml"))
-            yield from (file for file in found if kind_of(file) is not None)
-            yield from sorted(path.rglob("prompts/*.md"))
-        else:
+        if not path.is_dir():
             yield path
+            continue
+        others = [folder for folder in path.rglob("*/") if is_workspace(folder)]
+        found = [*sorted(path.rglob("*.yaml")), *sorted(path.rglob("prompts/*.md"))]
+        for file in found:
+            other = any(folder in file.parents for folder in others)
+            if not other and (file.suffix == ".md" or kind_of(file) is not None):
+                yield file
 
 
 def _problems(path: Path) -> tuple[Problem, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from habitus.checklists import Query, QuerySet, load_queries
 from habitus.content import Document, Found, Prompt, find, read_prompt, read_yaml
 from habitus.content.models import file_hash, from_document
-from habitus.content.places import looks_like_path
+from habitus.content.places import looks_like_path, workspace_of
 from habitus.errors import ContentError
 from habitus.experiments.config import Experiment, check_experiment
 from habitus.experiments.settings import Setting, load_setting
@@ -127,7 +127,7 @@ def resolve(
     Args:
         path: the experiment file.
         changes: values to set before it is checked, by dotted key.
-        workspace: where content is looked for first; the current folder by default.
+        workspace: where content is looked for first; by default the workspace of the file.
 
     Raises:
         ContentError: every problem of the first file that has any, with its places.
@@ -137,7 +137,7 @@ def resolve(
     for key, value in (changes or {}).items():
         _set(document, key, value)
     experiment = from_document(document, Experiment, check_experiment)
-    return _Reader(experiment, document, workspace).study()
+    return _Reader(experiment, document, workspace or workspace_of(path)).study()
 
 
 def _set(document: Document, key: str, value: object) -> None:

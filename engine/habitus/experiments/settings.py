@@ -37,6 +37,10 @@ class SettingFile(ContentModel):
     answer_after: str | None = Field(
         default=None, description="the answer begins below the last line that says this"
     )
+    follow_up: str | None = Field(
+        default=None,
+        description="asked in a further turn when that line is missing; its reply is the answer",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +116,12 @@ def load_setting(path: Path) -> Setting:
     system = query = None
     if file.system_prompt:
         names = {"norms"} if file.norms else set[str]()
-        system = read_prompt(path.with_name(file.system_prompt), names)
+        place = path.with_name(file.system_prompt)
+        system = read_prompt(place, names, single="the system prompt")
     if file.query_prompt:
         names = {"query", "answer_after"} if file.answer_after else {"query"}
-        query = read_prompt(path.with_name(file.query_prompt), names)
+        place = path.with_name(file.query_prompt)
+        query = read_prompt(place, names, single="the last message")
     return Setting(file, system, query)
 
 
@@ -130,6 +136,8 @@ def check_setting(setting: SettingFile) -> Iterator[Found]:
         yield Found(("norms",), "norms: true needs a system_prompt that has {{norms}}")
     if setting.answer_after and not setting.query_prompt:
         yield Found(("answer_after",), "answer_after needs a query_prompt that asks for the line")
+    if setting.follow_up and not setting.answer_after:
+        yield Found(("follow_up",), "follow_up needs answer_after: without it nothing is missing")
 
 
 def _as_messages(session: Attempt, separator: str) -> Iterator[Message]:

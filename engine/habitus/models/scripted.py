@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from habitus.content import ContentModel
 from habitus.errors import ModelError
@@ -32,7 +32,7 @@ Script = Callable[[Request], Reply | str]
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 MARKER = re.compile(r"\[\[([^\[\]\s]+)\]\]")
-_ITEM = re.compile(r"norm_id: (\S+)[^\[]*\[\[([^\[\]\s]+)\]\]")
+_ITEM = re.compile(r"norm_id: (\S+)\n.*\n *recommendation: .*?\[\[([^\[\]\s]+)\]\]")
 
 
 def marker(recommendation: str) -> str:
@@ -49,6 +49,22 @@ class Rule(ContentModel):
     reasoning: str = ""
     outcome: Outcome = Outcome.OK
     reason: str = ""
+
+    @field_validator("when")
+    @classmethod
+    def _expression(cls, when: str | None) -> str | None:
+        try:
+            re.compile(when or "")
+        except re.error as error:
+            raise ValueError(f"no regular expression: {error}") from None
+        return when
+
+    @field_validator("reply")
+    @classmethod
+    def _texts(cls, reply: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        if reply == ():
+            raise ValueError("a list of replies must hold at least one")
+        return reply
 
     def matches(self, request: Request) -> bool:
         """Whether the rule applies to a request."""
@@ -83,10 +99,12 @@ class ScriptedModel:
         self._script = script
 
     async def complete(self, request: Request) -> Reply:
-        """What the script says, with tokens counted as words."""
+        """What the script says, with tokens counted as words; no words are an empty answer."""
         reply = self._script(request)
         if isinstance(reply, str):
             reply = Reply(Outcome.OK, reply)
+        if reply.ok and not reply.text.strip():
+            reply = replace(reply, outcome=Outcome.UNPARSED, reason="empty")
         if reply.usage == Usage():
             prompt = sum(message.text.count(" ") + 1 for message in request.all_messages)
             reply = replace(reply, usage=Usage(prompt, reply.text.count(" ") + 1, 0))
@@ -196,8 +214,10 @@ class Helpers:
         return json.dumps(verdicts)
 
     def _judge(self, request: Request) -> str:
-        labels = request.schema.body["properties"]["label"]["enum"] if request.schema else ["Yes"]
-        return json.dumps({"reasoning": "by script", "label": labels[0]})
+        fields = request.schema.body["properties"] if request.schema else {}
+        labels = fields["label"]["enum"] if fields else ["Yes"]
+        reasoning = {"reasoning": "by script"} if "reasoning" in fields else {}
+        return json.dumps(reasoning | {"label": labels[0]})
 
     def _draw(self, request: Request, what: str) -> float:
         return uniform(request.seed or 0, what, request.record, request.attempt)
