@@ -12,9 +12,10 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from habitus.checklists import QuerySet, load_queries
-from habitus.content import editor_schema, listing, read_prompt
+from habitus.content import editor_schema, listing
+from habitus.experiments import resolve
 from habitus.experiments.config import Experiment
-from habitus.experiments.resolving import PROMPT_FILES, resolve
+from habitus.experiments.resolving import PROMPT_FILES
 from habitus.experiments.settings import SettingFile, load_setting
 from habitus.histories import Lexicon, load_lexicon
 from habitus.judges import JudgeFile, load_judge
@@ -26,17 +27,26 @@ from habitus.personas import Openers, Population, load_openers, load_population
 class Kind:
     """One kind of content file.
 
-    ``folder`` is one of the content folders, ``pattern`` a glob in it. ``load`` reads a file and
-    raises ``ContentError`` with every problem. ``schema`` is the name of the schema file in the
-    folder, written from ``model``.
+    ``folder`` is one of the content folders, ``pattern`` a glob in it. ``read`` reads a file,
+    and what it refers to in its workspace, and raises ``ContentError`` with every problem.
+    ``schema`` is the name of the schema file in the folder, written from ``model``.
     """
 
     name: str
     folder: str
     pattern: str
     model: type[BaseModel]
-    load: Callable[[Path], object]
+    read: Callable[[Path, Path], object]
     schema: str
+
+    def load(self, path: Path) -> object:
+        """Read a file of this kind in the workspace that it lies in."""
+        return self.read(path, path.resolve().parents[self.depth - 1])
+
+    @property
+    def depth(self) -> int:
+        """How many names of a path belong to the kind: its folder and what the pattern has."""
+        return self.pattern.count("/") + 2
 
     def schema_text(self) -> str:
         """The text of the schema file."""
@@ -47,44 +57,59 @@ class Kind:
         return list(listing(self.folder, self.pattern, workspace).values())
 
 
+def _alone(load: Callable[[Path], object]) -> Callable[[Path, Path], object]:
+    """For files that refer to nothing but what lies beside them."""
+    return lambda path, _workspace: load(path)
+
+
+def _resolve(path: Path, workspace: Path) -> object:
+    return resolve(path, workspace=workspace)
+
+
 KINDS = (
-    Kind("culture", "norms", "*/*.yaml", Culture, load_culture, "culture.schema.json"),
+    Kind("culture", "norms", "*/*.yaml", Culture, _alone(load_culture), "culture.schema.json"),
     Kind("population", "personas", "*.yaml", Population, load_population, "population.schema.json"),
-    Kind("openers", "personas", "openers/*.yaml", Openers, load_openers, "openers.schema.json"),
-    Kind("queries", "checklists", "*.yaml", QuerySet, load_queries, "queries.schema.json"),
-    Kind("judge", "judges", "*/judge.yaml", JudgeFile, load_judge, "judge.schema.json"),
-    Kind("lexicon", "judges", "*/lexicon.yaml", Lexicon, load_lexicon, "lexicon.schema.json"),
+    Kind(
+        "openers",
+        "personas",
+        "openers/*.yaml",
+        Openers,
+        _alone(load_openers),
+        "openers.schema.json",
+    ),
+    Kind("queries", "checklists", "*.yaml", QuerySet, _alone(load_queries), "queries.schema.json"),
+    Kind("judge", "judges", "*/judge.yaml", JudgeFile, _alone(load_judge), "judge.schema.json"),
+    Kind(
+        "lexicon", "judges", "*/lexicon.yaml", Lexicon, _alone(load_lexicon), "lexicon.schema.json"
+    ),
     Kind(
         "setting",
         "experiments",
         "settings/*.yaml",
         SettingFile,
-        load_setting,
+        _alone(load_setting),
         "setting.schema.json",
     ),
-    Kind("experiment", "experiments", "*.yaml", Experiment, resolve, "experiment.schema.json"),
+    Kind("experiment", "experiments", "*.yaml", Experiment, _resolve, "experiment.schema.json"),
 )
 
 
-def check_prompt(path: Path) -> bool:
-    """Check a prompt of a helping role against the placeholders that are filled in it.
+def placeholders_of(path: Path) -> frozenset[str] | None:
+    """What is filled in a prompt of a helping role; None when the file is no such prompt.
 
-    Returns:
-        False when the file is no such prompt. Prompts of settings and judges are checked with
-        the file that names them.
+    Prompts of settings and judges are checked with the file that names them.
     """
     for folder, name, placeholders in PROMPT_FILES.values():
         if path.resolve().as_posix().endswith(f"/{folder}/{name}.md"):
-            read_prompt(path, placeholders)
-            return True
-    return False
+            return placeholders
+    return None
 
 
 def kind_of(path: Path) -> Kind | None:
     """The kind of a file by its place in a content folder, or None."""
     parts = path.resolve().parts
     for kind in KINDS:
-        depth = kind.pattern.count("/") + 2
+        depth = kind.depth
         if len(parts) >= depth and parts[-depth] == kind.folder and path.match(kind.pattern):
             return kind
     return None

@@ -15,7 +15,7 @@ from statistics import fmean
 
 from habitus.experiments.config import RoleConfig
 from habitus.experiments.counting import is_shared, stage_counts
-from habitus.experiments.resolving import Study
+from habitus.experiments.study import Study
 from habitus.models import ModelEntry, Price
 from habitus.records import Usage
 
