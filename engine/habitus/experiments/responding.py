@@ -71,7 +71,7 @@ class Responder:
         request = self._request(question)
         reply = await question.target.model.complete(request)
         calls = [reply.key.hex()]
-        if reply.ok and self._split(question, reply) is None:
+        if reply.ok and question.setting.file.answer_after and not self._split(question, reply):
             seed = derive_seed(self.seed, "respond", question.id, question.repeat, 1)
             again = replace(request, attempt=1, seed=seed)
             reply = await question.target.model.complete(again)
@@ -91,22 +91,20 @@ class Responder:
         )
 
     def _split(self, question: Question, reply: Reply) -> tuple[str, str] | None:
+        """(working, what is scored) of a reply, or None when there is nothing to score."""
         marker = question.setting.file.answer_after
-        if marker is None:
-            return "", reply.text
-        parts = split_answer(reply.text, marker)
-        if parts is None or not parts[1]:
+        parts = split_answer(reply.text, marker) if marker else ("", reply.text)
+        if parts is None or not parts[1].strip():
             return None
         return parts if self.score == "answer" else ("", reply.text)
 
     def _response(self, question: Question, reply: Reply, calls: tuple[str, ...]) -> Response:
         outcome, reason = reply.outcome, reply.reason
-        parts: tuple[str, str] | None = ("", reply.text)
-        if reply.ok:
-            parts = self._split(question, reply)
+        parts = self._split(question, reply) if reply.ok else ("", reply.text)
         if parts is None:
+            marker = question.setting.file.answer_after
             outcome = Outcome.UNPARSED
-            reason = f"no answer below a line {question.setting.file.answer_after!r}"
+            reason = f"no answer below a line {marker!r}" if marker else "empty"
         working, text = parts or ("", reply.text)
         return Response(
             id=question.id,
