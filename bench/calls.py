@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engine"))
 
 from habitus.models import CallLog, ModelEntry, Recorded, open_model
 from habitus.records import Message, Outcome, Prefix, Reply, Request, Sampling
+from habitus.store import RunDir
 from mock_server import running
 
 LATENCY = 0.2
@@ -45,13 +46,10 @@ class NullLog:
 def open_log(name: str, stack: ExitStack) -> CallLog:
     if name == "null":
         return NullLog()
+    from habitus.store import RunDir
+
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="habitus-bench-")))
-    return open_store(folder, stack)
-
-
-def open_store(folder: Path, stack: ExitStack) -> CallLog:
-    """The durable log of the engine; imported here so that ``null`` works without it."""
-    raise SystemExit("the store is not connected here yet")
+    return stack.enter_context(RunDir.create(folder / "run", {})).calls
 
 
 def histories(size: int, number: int) -> list[Prefix | None]:
@@ -67,28 +65,31 @@ def histories(size: int, number: int) -> list[Prefix | None]:
     return [Prefix((Message("user", f"Persona {n}."), *turns)) for n in range(number)]
 
 
-def requests(calls: int, history: int) -> list[Request]:
+def requests(calls: int, history: int) -> Iterator[Request]:
     """Requests of about 4 kB each, or 600 bytes behind a history; 52 in a row share one."""
     prefixes = histories(history, -(-calls // 52))
     text = SENTENCE * (7 if history else 48)
     sampling = Sampling(temperature=0.7, max_tokens=500)
-    return [
-        Request(
-            messages=(Message("system", "You give advice."), Message("user", f"{text} ({n})"))
-            if not history
-            else (Message("user", f"{text} ({n})"),),
+    before = () if history else (Message("system", "You give advice."),)
+    for n in range(calls):
+        yield Request(
+            messages=(*before, Message("user", f"{text} ({n})")),
             prefix=prefixes[n // 52 % len(prefixes)],
             sampling=sampling,
             seed=n,
         )
-        for n in range(calls)
-    ]
 
 
-async def drive(url: str, log: CallLog, asked: list[Request], in_flight: int) -> float:
+async def drive(url: str, log: CallLog, args: argparse.Namespace) -> float:
+    """Seconds that all calls took.
+
+    There are more workers than slots: while one waits for its reply to be durable, another one
+    uses the slot.
+    """
+    in_flight = args.in_flight
     entry = ModelEntry(backend="openai", model="mock", base_url=url, concurrency=in_flight)
     model = Recorded(open_model("mock", entry), entry.identity("mock"), log)
-    waiting = iter(asked)
+    waiting = requests(args.calls, args.history)
 
     async def worker() -> None:
         for request in waiting:
@@ -96,11 +97,11 @@ async def drive(url: str, log: CallLog, asked: list[Request], in_flight: int) ->
 
     began = time.perf_counter()
     async with asyncio.TaskGroup() as group:
-        for _ in range(in_flight):
+        for _ in range(round(in_flight * args.workers)):
             group.create_task(worker())
     wall = time.perf_counter() - began
     await model.aclose()
-    assert model.counters.outcomes[Outcome.OK] == len(asked), model.counters
+    assert model.counters.outcomes[Outcome.OK] == args.calls, model.counters
     return wall
 
 
@@ -109,20 +110,19 @@ def peak_mb() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 1024)
 
 
-def measure(log_name: str, url: str, calls: int, in_flight: int, history: int) -> None:
+def measure(args: argparse.Namespace) -> None:
     import uvloop
 
-    asked = requests(calls, history)
+    calls, in_flight, name = args.calls, args.in_flight, args.log[0]
     with ExitStack() as stack:
-        log = open_log(log_name, stack)
-        gc.freeze()
+        log = open_log(name, stack)
         before, used = peak_mb(), os.times()
-        wall = uvloop.run(drive(url, log, asked, in_flight))
+        wall = uvloop.run(drive(args.url, log, args))
     now = os.times()
     cpu = now.user + now.system - used.user - used.system
     ideal = calls * LATENCY / in_flight
     print(
-        f"{log_name:10} {calls:7} {in_flight:10} {wall / ideal:11.3f} {cpu / calls * 1000:12.3f}"
+        f"{name:10} {calls:7} {in_flight:10} {wall / ideal:11.3f} {cpu / calls * 1000:12.3f}"
         f" {peak_mb():9.0f} {(peak_mb() - before) * 1024 / calls:11.2f}",
         flush=True,
     )
@@ -133,13 +133,14 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=5000)
     parser.add_argument("--in-flight", type=int, default=256)
     parser.add_argument("--history", type=int, default=0, help="bytes of a shared beginning")
+    parser.add_argument("--workers", type=float, default=1.25, help="workers for each slot")
     parser.add_argument("--log", action="append", choices=["null", "store"])
     parser.add_argument("--floor", action="store_true", help="measure the bare protocol as well")
     parser.add_argument("--url", help="run in this process against a server that is up")
     args = parser.parse_args()
-    logs = args.log or ["null"]
+    args.log = args.log or ["null"]
     if args.url:
-        measure(logs[0], args.url, args.calls, args.in_flight, args.history)
+        measure(args)
         return
     sizes = ["--calls", str(args.calls), "--in-flight", str(args.in_flight)]
     if args.floor:
@@ -152,10 +153,11 @@ def main() -> None:
     print(
         "log          calls  in flight  wall/ideal  CPU s/1,000   peak MB  kB per call", flush=True
     )
-    for log in logs:
+    for log in args.log:
         with running(LATENCY) as url:
             own = [sys.executable, __file__, "--url", url, "--log", log, *sizes]
-            subprocess.run([*own, "--history", str(args.history)], check=True)
+            own += ["--history", str(args.history), "--workers", str(args.workers)]
+            subprocess.run(own, check=True)
 
 
 if __name__ == "__main__":

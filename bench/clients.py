@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
 
 import orjson
 
@@ -136,6 +137,9 @@ def main() -> None:
     names = ["floor+uvloop", "aiohttp+orjson+uvloop", "aiohttp+orjson"]
     names += ["openai+aiohttp+uvloop", "openai+uvloop"]
     for name in names:
+        if name.startswith("openai") and find_spec("openai") is None:
+            print(f"{name:24} (openai is not installed)")
+            continue
         with running() as url:
             rest = ["--client", name, "--url", url, "--calls", str(args.calls)]
             command = [sys.executable, __file__, *rest, "--in-flight", str(args.in_flight)]

@@ -2,14 +2,16 @@
 
 It stands beside the verifier model, which may overlook one. Words and first-person templates
 are content; ``judges/history_verifier/lexicon.yaml`` describes how they match, and here they
-become one regular expression. Most texts hold no word of the lists and need no closer look.
+become regular expressions. Most texts hold no word of the lists and need no closer look. For the
+others one expression is built from the few words they hold: with all words in every template it
+would take a second to compile and be slow to search.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -43,24 +45,42 @@ class Lexicon(ContentModel):
     def reveals(self, text: str) -> tuple[str, ...]:
         """The revealing phrases in a text, in lower case, each once, in order."""
         plain = _plain(text)
-        if not self._any_word.search(plain):
+        held = {slot: set(words.findall(plain)) for slot, words in self._words.items()}
+        branches = list(self._branches({slot: words for slot, words in held.items() if words}))
+        if not branches:
             return ()
-        found = (" ".join(m[0].lower().split()) for m in self._expression.finditer(plain))
-        return tuple(dict.fromkeys(found))
+        whole = rf"(?<!\w)(?:{'|'.join(branches)})(?!\w){self._behind}"
+        found = re.finditer(whole, plain, re.IGNORECASE)
+        return tuple(dict.fromkeys(" ".join(m[0].lower().split()) for m in found))
 
     @cached_property
-    def _any_word(self) -> re.Pattern[str]:
-        words = {word for slot in _SLOTS.values() for word in getattr(self, slot)}
-        return re.compile(_any_of(words), re.IGNORECASE)
+    def _words(self) -> dict[str, re.Pattern[str]]:
+        """For each slot its words, whole or with the plural s that a template may add."""
+        return {
+            slot: re.compile(rf"(?<!\w){_any_of(getattr(self, name))}(?=s?(?!\w))", re.IGNORECASE)
+            for slot, name in _SLOTS.items()
+        }
 
     @cached_property
-    def _expression(self) -> re.Pattern[str]:
-        branches = "|".join(map(self._branch, self.patterns))
-        behind = rf"(?![\s-]+{_any_of(self.not_before)}(?!\w))" if self.not_before else ""
-        return re.compile(rf"(?<!\w)(?:{branches})(?!\w){behind}", re.IGNORECASE)
+    def _behind(self) -> str:
+        return rf"(?![\s-]+{_any_of(self.not_before)}(?!\w))" if self.not_before else ""
 
-    def _branch(self, pattern: str) -> str:
-        """One template as a regular expression."""
+    @cached_property
+    def _templates(self) -> tuple[tuple[set[str], str], ...]:
+        """Each pattern's slots, and its regular expression with the slots still open."""
+        return tuple(
+            (_SLOTS.keys() & set(_SLOT.findall(pattern)), self._template(pattern))
+            for pattern in self.patterns
+        )
+
+    def _branches(self, held: Mapping[str, set[str]]) -> Iterator[str]:
+        """The templates that the words held by a text can fill, filled."""
+        filled = {f"{{{slot}}}": _any_of(words) for slot, words in held.items()}
+        for slots, template in self._templates:
+            if slots <= held.keys():
+                yield _SLOT.sub(lambda slot: filled[slot[0]], template)
+
+    def _template(self, pattern: str) -> str:
         words = pattern.split()
         parts: list[str] = []
         while words:
@@ -76,9 +96,8 @@ class Lexicon(ContentModel):
         return "(?:" + "|".join(map(self._alternative, word.split("|"))) + ")"
 
     def _alternative(self, word: str) -> str:
-        parts = _SLOT.split(word)  # literal, slot, literal, ...
+        parts = re.split(r"(\{\w+\})", word)  # literal, slot, literal, ...
         parts[::2] = map(re.escape, parts[::2])
-        parts[1::2] = (_any_of(getattr(self, _SLOTS[slot])) for slot in parts[1::2])
         return "".join(parts)
 
 

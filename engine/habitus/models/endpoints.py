@@ -1,7 +1,7 @@
 """Addresses that models are reached at: connections, slots and waits, shared by all models there.
 
     endpoint = endpoint_for(opening, base_url, key, concurrency)
-    answer = await endpoint.post(body, timeout=60)
+    answer = await endpoint.post(body, seconds=60)
 
 ``post`` makes one try and never raises for what a network does: an :class:`Answer` has a status,
 or a fault where there was none. The key lives in the connection's headers only and is shown by
@@ -12,13 +12,14 @@ reaches 1.8 times the ideal wall time with 256 requests in flight (``bench/clien
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from habitus import __version__
+from habitus.errors import ModelError
 from habitus.models.clock import Clock, SystemClock
 from habitus.models.entry import Opening
 from habitus.models.scheduling import Gate
@@ -36,7 +37,7 @@ class Answer:
     """What came back from one try.
 
     ``fault`` says why there is no whole answer ("timeout", "connection", "answer too large") and
-    is empty when there is one; header names are in lower case.
+    is empty when there is one; headers are looked up in any case.
     """
 
     status: int = 0
@@ -78,12 +79,12 @@ class Endpoint:
         """A text of the server without the key, should it repeat it."""
         return text.replace(self._key, "[key]") if self._key else text
 
-    async def post(self, body: bytes, timeout: float) -> Answer:  # noqa: ASYNC109  (aiohttp's own)
-        """Send one request; ``timeout`` is in seconds and covers connecting and reading."""
+    async def post(self, body: bytes, seconds: float) -> Answer:
+        """Send one request; ``seconds`` bound connecting and reading."""
         import aiohttp  # noqa: PLC0415  (heavy, and most commands send nothing)
 
         session = self._session or self._open()
-        limit = aiohttp.ClientTimeout(total=timeout, connect=min(timeout, _CONNECT_TIMEOUT))
+        limit = aiohttp.ClientTimeout(total=seconds, connect=min(seconds, _CONNECT_TIMEOUT))
         try:
             # A redirect is answered as an error: it could carry the key to another host.
             async with session.post(
@@ -125,7 +126,7 @@ def endpoint_for(opening: Opening, base_url: str, key: str | None, concurrency: 
 
 
 async def _read(response: aiohttp.ClientResponse) -> Answer:
-    headers = {name.lower(): value for name, value in response.headers.items()}
+    headers = response.headers
     length = response.content_length
     if length is not None and "content-encoding" not in headers:
         body = await response.read() if length <= MAX_BODY else None
@@ -146,7 +147,18 @@ async def _read_bounded(response: aiohttp.ClientResponse) -> bytes | None:
     return bytes(pieces)
 
 
-def _proxy(url: str, bypass: Callable[[str], Any] = proxy_bypass) -> str | None:
-    """The proxy that the environment names for an address, looked up once and not per call."""
+def _proxy(url: str) -> str | None:
+    """The proxy that the environment names for an address, looked up once and not per call.
+
+    Raises:
+        ModelError: it is of a kind that cannot be used.
+    """
     parts = urlsplit(url)
-    return None if bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    if proxy_bypass(parts.hostname or ""):
+        return None
+    proxy = getproxies().get(parts.scheme)
+    if proxy is None or proxy.startswith("http"):
+        return proxy
+    if "://" in proxy:
+        raise ModelError(f"{parts.scheme}_proxy of the environment is no http proxy")
+    return f"http://{proxy}"
