@@ -46,8 +46,6 @@ class NullLog:
 def open_log(name: str, stack: ExitStack) -> CallLog:
     if name == "null":
         return NullLog()
-    from habitus.store import RunDir
-
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="habitus-bench-")))
     return stack.enter_context(RunDir.create(folder / "run", {})).calls
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ _LOCAL = {"localhost", "127.0.0.1", "::1", "0.0.0.0"}
 
 
 @pytest.fixture(autouse=True)
-def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuse to connect to anything but loopback."""
     connect = socket.socket.connect
 
@@ -22,4 +21,3 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
-    yield

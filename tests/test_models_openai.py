@@ -300,6 +300,26 @@ async def test_cancelled_calls_leave_nothing_behind() -> None:
         assert not {t for t in calls if t in asyncio.all_tasks() - before}
 
 
+async def test_the_proxy_of_the_environment_is_used_and_never_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with serving() as proxy, serving() as server:
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
+        monkeypatch.delenv("no_proxy", raising=False)
+        elsewhere = proxy.model(base_url="http://model.invalid/v1")
+        assert (await elsewhere.complete(ask())).ok
+        assert (await server.model().complete(ask())).ok
+    assert (len(proxy.bodies), len(server.bodies)) == (1, 1)
+    assert proxy.headers[0]["Host"] == "model.invalid"
+
+
+async def test_a_proxy_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:1")
+    async with serving() as server:
+        with pytest.raises(ModelError, match="http_proxy"):
+            await server.model(base_url="http://model.invalid/v1").complete(ask())
+
+
 ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
     "no address": ({"backend": "openai", "model": "m"}, "needs base_url"),
     "no model": ({"backend": "openai", "base_url": "http://h/v1"}, "needs model"),

@@ -47,7 +47,7 @@ def test_tag_names_are_configurable() -> None:
     assert split_thinking("<think>a</think>b", ()).text == "<think>a</think>b"
 
 
-pieces = st.lists(st.sampled_from(["<think>", "</think>", "rice ", "<", "/think>", "\n"]))
+pieces = st.lists(st.sampled_from(["<think>", "</think>", "rice ", "< ", " /think>", "\n"]))
 
 
 @given(pieces.map("".join))

@@ -6,11 +6,14 @@ of ``n`` exchanges has ``2 n`` turns and ``2 n - 1`` model calls. Every session 
 stated reason:
 
     complete      all exchanges were spoken
-    persona_stop  the persona ended it with the stop marker
+    persona_stop  the persona ended it with the stop marker; what stands before the marker is said
     farewell      both sides only said goodbye
     repetition    one side repeated its own last turn
     empty_turn    a side had nothing to say, twice
     failed        a call had no usable answer; its outcome is kept
+
+Once the persona has stopped, the reason stays ``persona_stop``, whatever words the assistant
+takes its leave with.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ from habitus.agents.agent import Agent
 from habitus.records import Failure, Outcome, Reply, Turn
 
 _FAREWELL = re.compile(
-    r"\b(bye|goodbye|good ?night|take care|see you|farewell|you'?re welcome|have a (?:good|great|"
-    r"nice|lovely) (?:day|one|evening|night))\b",
+    r"\b(bye|goodbye|good ?night(?!['\u2019])|take care(?! of\b)|see you|farewell|you['\u2019]?re welcome|"
+    r"have a (?:good|great|nice|lovely) (?:day|one|evening|night))\b",
     re.IGNORECASE,
 )
 _FAREWELL_WORDS = 14
@@ -110,7 +113,7 @@ class Conversation:
         return text.partition(self.rules.stop)[0].strip(), True
 
     def _take(self, speaker: Agent, text: str, *, stopped: bool) -> str:
-        self._stopping = stopped
+        self._stopping = self._stopping or stopped
         if stopped and not text:
             return "persona_stop"
         if not text:
@@ -118,6 +121,8 @@ class Conversation:
             return "empty_turn"
         repeated = any(t.text == text for t in self._dialogue.turns[-2:-1])
         self._add(speaker, text)
+        if self._stopping:
+            return ""
         if repeated:
             return "repetition"
         return "farewell" if self._only_farewells() else ""
@@ -143,4 +148,5 @@ def _empty(reply: Reply) -> bool:
 
 
 def _is_farewell(turn: Turn) -> bool:
-    return len(_WORD.findall(turn.text)) <= _FAREWELL_WORDS and bool(_FAREWELL.search(turn.text))
+    short = len(_WORD.findall(turn.text)) <= _FAREWELL_WORDS
+    return short and "?" not in turn.text and bool(_FAREWELL.search(turn.text))

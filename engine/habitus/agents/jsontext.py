@@ -1,9 +1,13 @@
 """Finding the JSON in a model's answer.
 
-Models wrap JSON in a fence, put a sentence before it, or repeat a key. This module finds the
-value that was meant and counts doubled keys; whether the value has the right shape is the
-caller's question. The last value that decodes wins over values in the text before it only when
-it is the larger; a fenced value wins over both.
+Models put JSON in a fence, write a sentence before or behind it, break lines inside its strings,
+or give a key twice. This module finds the value that was meant; whether it has the right shape
+is the caller's question. Two rules keep text that an answer quotes from being read as the answer:
+
+- where several different objects stand side by side, none is read;
+- where a beginning of JSON does not decode, what stands inside or behind it is not read.
+
+A key that one object gives twice holds :data:`TWICE`, which no schema accepts.
 """
 
 from __future__ import annotations
@@ -12,63 +16,72 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-_FENCED = re.compile(r"```[ \t]*[A-Za-z0-9_-]*[ \t]*\r?\n(.*?)\r?\n[ \t]*```", re.DOTALL)
-_OPENING = re.compile(r"[{\[]")
-_MAX_STARTS = 200
+_BEGINNING = re.compile(r'\{\s*["}]|\[\s*\{')  # an object, or a list of objects
+
+
+class _Twice:
+    """Stands where an object gave a key twice: which value was meant is not known."""
+
+    def __repr__(self) -> str:
+        return "given twice"
+
+
+TWICE: Final = _Twice()
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A JSON value and the keys that stood twice in one of its objects."""
+    """A JSON value, or the problem that there is none."""
 
-    value: Any
-    doubled: tuple[str, ...] = ()
-
-
-def decode_json(text: str) -> Decoded | None:
-    """The JSON value of an answer, or None when there is none."""
-    whole = _decode(text.strip())
-    if whole is not None:
-        return whole
-    fenced = [d for d in map(_decode, _FENCED.findall(text)) if d is not None]
-    if fenced:
-        return fenced[-1]
-    return max(_embedded(text), key=lambda found: found[0], default=(0, None))[1]
+    value: Any = None
+    problem: str = ""
 
 
-def _embedded(text: str) -> Iterator[tuple[int, Decoded]]:
-    """(length, value) of each object or list that stands in the text and is not in another."""
-    end = 0
-    for count, match in enumerate(_OPENING.finditer(text)):
-        if count > _MAX_STARTS:
-            return
-        if match.start() < end:
-            continue
-        doubled: list[str] = []
-        try:
-            value, end = _decoder(doubled).raw_decode(text, match.start())
-        except (ValueError, RecursionError):
-            continue
-        yield end - match.start(), Decoded(value, tuple(doubled))
-
-
-def _decode(text: str) -> Decoded | None:
-    doubled: list[str] = []
+def decode_json(text: str) -> Decoded:
+    """The JSON value of an answer; it never raises, whatever the text."""
     try:
-        return Decoded(_decoder(doubled).decode(text), tuple(doubled))
+        return Decoded(_DECODER.decode(text.strip()))
     except (ValueError, RecursionError):
-        return None
+        return _embedded(text)
 
 
-def _decoder(doubled: list[str]) -> json.JSONDecoder:
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        for key, value in items:
-            if key in result:
-                doubled.append(key)
-            result[key] = value
-        return result
+def _embedded(text: str) -> Decoded:
+    """The one object, or list of objects, that stands in a text."""
+    found: list[Any] = []
+    try:
+        for value in _values(text):
+            if value and value not in found:
+                found.append(value)
+    except (ValueError, RecursionError):
+        return Decoded(problem="its JSON is damaged")
+    if len(found) == 1:
+        return Decoded(found[0])
+    return Decoded(problem="it has several JSON answers" if found else "there is no JSON in it")
 
-    return json.JSONDecoder(object_pairs_hook=pairs)
+
+def _values(text: str) -> Iterator[Any]:
+    """Each value that begins outside all others.
+
+    Raises:
+        ValueError: a beginning that does not decode.
+    """
+    end = 0
+    while match := _BEGINNING.search(text, end):
+        value, end = _DECODER.raw_decode(text, match.start())
+        yield value
+
+
+def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in items:
+        result[key] = TWICE if key in result else value
+    return result
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, strict=False)

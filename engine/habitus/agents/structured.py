@@ -8,16 +8,19 @@ wholly) is asked for once more with the fault named. What then is still unreadab
 Items are joined by identifier, never by position. An answer for several identifiers is one
 object keyed by them, which a schema can enforce on every server (each identifier once, none
 made up); a list of objects that name their identifier is read as well.
+
+Lengths in a schema are a wish: a server that enforces schemas keeps to them, but a verdict is not
+unreadable because its reasoning is long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
-from habitus.agents.jsontext import Decoded, decode_json
+from habitus.agents.jsontext import TWICE, decode_json
 from habitus.models import ChatModel
 from habitus.records import Failure, Message, Outcome, Reply, Request, Schema, derive_seed
 
@@ -26,7 +29,7 @@ Value = TypeVar("Value", covariant=True)  # noqa: PLC0105  (one name for all rea
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[Value]):
-    """What a reader made of a text: a value, and the faults that are left (0 is a clean one)."""
+    """What a reader made of a text: a value or None, what is wrong, and in how many places."""
 
     value: Value | None
     problem: str = ""
@@ -65,13 +68,12 @@ async def ask(model: ChatModel, request: Request, reader: Reader[Value]) -> Answ
     if again is None:
         return Answer(None, first.failure, (first.key.hex(),))
     second = await model.complete(replace(again, schema=reader.schema))
-    better = min((_read(second, reader), reading), key=lambda r: (r.value is None, r.faults))
-    return _answer(better, first, second)
+    return _better(first, reading, second, _read(second, reader))
 
 
 def _read(reply: Reply, reader: Reader[Value]) -> Reading[Value]:
     if not reply.ok:
-        return Reading(None, reply.reason or reply.outcome.value, faults=1)
+        return Reading(None, reply.reason or reply.outcome.value)
     return reader.read(reply.text)
 
 
@@ -90,32 +92,40 @@ def _again(request: Request, reply: Reply, reading: Reading[Any]) -> Request | N
     return replace(again, messages=ask_again)
 
 
-def _answer(reading: Reading[Value], first: Reply, second: Reply) -> Answer[Value]:
+def _better(
+    first: Reply, one: Reading[Value], second: Reply, other: Reading[Value]
+) -> Answer[Value]:
+    """The reading with fewer faults, the later one of two alike; or why there is none."""
     calls = (first.key.hex(), second.key.hex())
-    if reading.value is not None:
-        return Answer(reading.value, None, calls)
-    if second.ok or first.ok:
-        return Answer(None, Failure(Outcome.UNPARSED, reading.problem), calls)
-    return Answer(None, second.failure, calls)
+    read = [reading for reading in (other, one) if reading.value is not None]
+    if read:
+        return Answer(min(read, key=lambda reading: reading.faults).value, None, calls)
+    if not first.ok and not second.ok:
+        return Answer(None, second.failure, calls)
+    problem = other.problem if second.ok else one.problem
+    return Answer(None, Failure(Outcome.UNPARSED, problem), calls)
 
 
 @dataclass(frozen=True)
 class ObjectReader:
-    """Reads one JSON object that must meet the schema."""
+    """Reads one JSON object that must meet the schema; ``tidy`` is applied before the check."""
 
     schema: Schema
+    tidy: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
 
     @cached_property
     def _validator(self) -> Any:
         return _validator(self.schema.body)
 
-    def read(self, text: str) -> Reading[dict[str, Any]]:
+    def read(self, text: str) -> Reading[Mapping[str, Any]]:
         """The object, or None with the first thing wrong with it."""
         decoded = decode_json(text)
-        if decoded is None:
-            return Reading(None, "there is no JSON in it", faults=1)
-        problem = _first_error(self._validator, decoded.value)
-        return Reading(None if problem else decoded.value, problem, faults=bool(problem))
+        if decoded.problem:
+            return Reading(None, decoded.problem)
+        value = decoded.value
+        found = self.tidy(value) if isinstance(value, dict) else value
+        problem = _first_error(self._validator, found)
+        return Reading(None, problem) if problem else Reading(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +133,7 @@ class Items:
     """Answers by identifier, with what was left out, made up or given twice.
 
     An identifier that was answered twice is in ``invalid``: which answer was meant is not known.
+    ``rest`` holds what was read of the properties beside the items.
     """
 
     read: Mapping[str, Mapping[str, Any]]
@@ -168,85 +179,96 @@ class ItemReader:
         return _validator(self.item)
 
     @cached_property
-    def _rest_validator(self) -> Any:
-        return _validator(
-            {"type": "object", "properties": dict(self.rest), "required": list(self.rest)}
-        )
+    def _rest_validators(self) -> dict[str, Any]:
+        return {name: _validator(schema) for name, schema in self.rest.items()}
 
     def read(self, text: str) -> Reading[Items]:
         """All answers that can be read; None only when there is no answer at all."""
         decoded = decode_json(text)
-        found = _keyed(decoded, self.id_key) if decoded else None
+        if decoded.problem:
+            return Reading(None, decoded.problem)
+        found = _keyed(decoded.value, self.id_key)
         if found is None:
-            return Reading(None, "there is no JSON object in it", faults=len(self.ids) + 1)
+            return Reading(None, f"it is no object keyed by {self.id_key}")
         return self._reading(found)
 
     def _reading(self, found: _Keyed) -> Reading[Items]:
-        errors = {i: _first_error(self._item_validator, found.items[i]) for i in self._known(found)}
-        rest = {k: v for k, v in found.rest.items() if k in self.rest}
-        errors |= {i: "answered twice" for i in found.doubled if i in errors}
+        errors = {i: self._error(found.items[i]) for i in self.ids if i in found.items}
         items = Items(
             read={i: found.items[i] for i, error in errors.items() if not error},
             missing=tuple(i for i in self.ids if i not in found.items),
             invalid={i: error for i, error in errors.items() if error},
-            extra=len([i for i in found.items if i not in self.ids]),
-            doubled=len(found.doubled),
-            rest={} if _first_error(self._rest_validator, rest) else rest,
+            extra=len(found.items.keys() - set(self.ids)),
+            doubled=sum(item is TWICE for item in found.items.values()),
+            rest=self._rest(found.rest),
         )
-        problems = list(self._problems(items))
-        if not items.read and not items.rest:
-            return Reading(None, "; ".join(problems), faults=len(self.ids) + 1)
-        return Reading(items, "; ".join(problems), faults=_faults(items, self.rest))
+        problem = "; ".join(self._problems(items))
+        if not found.items and not items.rest:
+            return Reading(None, problem)
+        faults = len(items.missing) + len(items.invalid) + len(self.rest) - len(items.rest)
+        return Reading(items, problem, faults)
 
-    def _known(self, found: _Keyed) -> list[str]:
-        return [i for i in self.ids if i in found.items]
+    def _error(self, item: Any) -> str:
+        return "answered twice" if item is TWICE else _first_error(self._item_validator, item)
 
-    def _problems(self, items: Items) -> list[str]:
-        problems = [f"{i}: {error}" for i, error in list(items.invalid.items())[:3]]
+    def _rest(self, rest: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: rest[name]
+            for name, validator in self._rest_validators.items()
+            if name in rest and not _first_error(validator, rest[name])
+        }
+
+    def _problems(self, items: Items) -> Iterator[str]:
+        yield from [f"{i}: {error}" for i, error in items.invalid.items()][:3]
         if items.missing:
-            problems.append(f"no answer for {', '.join(items.missing)}")
-        if self.rest and not items.rest:
-            problems.append(f"{', '.join(self.rest)} missing or of another type")
-        return problems
-
-
-def _faults(items: Items, rest: Mapping[str, Any]) -> int:
-    return len(items.missing) + len(items.invalid) + bool(rest and not items.rest)
+            yield f"no answer for {', '.join(items.missing)}"
+        unread = [name for name in self.rest if name not in items.rest]
+        if unread:
+            yield f"{', '.join(unread)} missing or of another type"
 
 
 @dataclass(frozen=True, slots=True)
 class _Keyed:
+    """Answers by identifier (``TWICE`` where there are two), and what stands beside them."""
+
     items: dict[str, Any]
     rest: dict[str, Any]
-    doubled: frozenset[str]
 
 
-def _keyed(decoded: Decoded, id_key: str) -> _Keyed | None:
+def _keyed(value: Any, id_key: str) -> _Keyed | None:
     """Items by identifier, from an object keyed by them or from a list that names them."""
-    value = decoded.value
-    rest: dict[str, Any] = {}
-    if isinstance(value, dict):
-        lists = [v for v in value.values() if _names_ids(v, id_key)]
-        if not lists:
-            items = {k: v for k, v in value.items() if isinstance(v, dict)}
-            rest = {k: v for k, v in value.items() if not isinstance(v, dict)}
-            return _Keyed(items, rest, frozenset(decoded.doubled) & items.keys())
-        rest = {k: v for k, v in value.items() if v is not lists[0]}
-        value = lists[0]
-    if not _names_ids(value, id_key):
+    if _names_ids([value], id_key):
+        value = [value]
+    if _names_ids(value, id_key):
+        return _Keyed(_from_list(value, id_key), {})
+    if not isinstance(value, dict):
         return None
-    return _from_list(value, id_key, rest)
+    lists = [name for name, part in value.items() if _names_ids(part, id_key)]
+    if len(lists) > 1:
+        return None  # which of them is the answer is not known
+    if lists:
+        rest = {name: part for name, part in value.items() if name != lists[0]}
+        return _Keyed(_from_list(value[lists[0]], id_key), rest)
+    is_item = {name: isinstance(part, dict) or part is TWICE for name, part in value.items()}
+    return _Keyed(
+        {name: _unnamed(part, name, id_key) for name, part in value.items() if is_item[name]},
+        {name: part for name, part in value.items() if not is_item[name]},
+    )
 
 
-def _from_list(entries: list[Any], id_key: str, rest: dict[str, Any]) -> _Keyed:
+def _from_list(entries: list[dict[str, Any]], id_key: str) -> dict[str, Any]:
     items: dict[str, Any] = {}
-    doubled: set[str] = set()
     for entry in entries:
         name = str(entry[id_key])
-        if name in items:
-            doubled.add(name)
-        items[name] = {k: v for k, v in entry.items() if k != id_key}
-    return _Keyed(items, rest, frozenset(doubled))
+        items[name] = TWICE if name in items else _unnamed(entry, entry[id_key], id_key)
+    return items
+
+
+def _unnamed(item: Any, name: Any, id_key: str) -> Any:
+    """An answer without its own name, where it repeats it."""
+    if item is TWICE or item.get(id_key) != name:
+        return item
+    return {key: part for key, part in item.items() if key != id_key}
 
 
 def _names_ids(value: Any, id_key: str) -> bool:
@@ -258,14 +280,23 @@ def _names_ids(value: Any, id_key: str) -> bool:
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:
-    from jsonschema import Draft202012Validator  # noqa: PLC0415  (half a second of imports)
+    return _without_lengths()(dict(schema))
 
-    return Draft202012Validator(dict(schema))
+
+@cache
+def _without_lengths() -> Any:
+    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415  (slow to import)
+
+    extend: Callable[..., Any] = validators.extend
+    return extend(Draft202012Validator, {"maxLength": lambda *_: None})
 
 
 def _first_error(validator: Any, value: Any) -> str:
-    for error in validator.iter_errors(value):
-        where = ".".join(map(str, error.absolute_path))
-        message = str(error.message)[:200]
-        return f"{where}: {message}" if where else message
+    try:
+        for error in validator.iter_errors(value):
+            where = ".".join(map(str, error.absolute_path))
+            message = str(error.message)[:200]
+            return f"{where}: {message}" if where else message
+    except RecursionError:
+        return "it is nested too deeply"
     return ""

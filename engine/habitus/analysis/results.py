@@ -119,7 +119,7 @@ def _notes(table: VerdictTable, kept: VerdictTable, options: ResultOptions) -> I
 def _synthetic_note(table: VerdictTable, options: ResultOptions) -> Iterator[str]:
     planted = sorted({cell.target for cell in table.cells} & options.synthetic)
     if planted:
-        yield f"SYNTHETIC: planted answers, no model was measured ({', '.join(planted)})"
+        yield f"SYNTHETIC: answers or verdicts were planted, no model was measured ({', '.join(planted)})"
 
 
 def _interval_note(table: VerdictTable, options: ResultOptions) -> str:
@@ -127,10 +127,12 @@ def _interval_note(table: VerdictTable, options: ResultOptions) -> str:
         "logit_t": "t on the log-odds scale with the draws' standard error",
         "percentile": "percentiles of the draws (too short for few personas)",
     }[options.rule.method]
+    fixed = "" if options.queries == "resampled" else "queries, "
     return (
         f"{options.rule.level:.0%} intervals: {len(table.personas)} personas resampled within "
         f"{len(set(table.cultures))} culture(s), {options.draws:,} draws, {form}; they allow for "
-        "other personas of these cultures, not for other norms or cultures, or for errors of a judge"
+        f"other personas of these cultures, not for other {fixed}norms or cultures, nor for errors of "
+        "a judge"
     )
 
 

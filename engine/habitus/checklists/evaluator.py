@@ -20,14 +20,13 @@ from habitus.records import (
     Evaluation,
     Failure,
     Outcome,
-    Prefix,
     Recommendation,
     Request,
     Response,
     Sampling,
     Verdict,
     derive_seed,
-    messages,
+    rubric_first,
 )
 
 
@@ -106,13 +105,13 @@ class Evaluator:
     def _request(
         self, response: Response, portrait: Portrait, items: Sequence[Recommendation]
     ) -> Request:
-        system, *rest = self.prompt.fill(
-            {"items": _items(portrait, items), "response": response.text}
+        rubric, rest = rubric_first(
+            self.prompt.fill({"items": _items(portrait, items), "response": response.text})
         )
         name = f"{response.id}/{portrait.id}"
         return Request(
-            messages=messages(rest),
-            prefix=Prefix(messages([system])),
+            messages=rest,
+            prefix=rubric,
             sampling=self.sampling,
             seed=derive_seed(self.seed, "evaluate", name),
             repeat=response.repeat,
@@ -123,8 +122,11 @@ class Evaluator:
 
 
 def _items(portrait: Portrait, items: Sequence[Recommendation]) -> str:
+    """The checklist; a recommendation stays on its line, so that none can pass for two."""
     return "\n".join(
-        f"- norm_id: {portrait.labels[r.norm]}\n  norm: {portrait.statements[r.norm]}\n  recommendation: {r.text}"
+        f"- norm_id: {portrait.labels[r.norm]}\n"
+        f"  norm: {portrait.statements[r.norm]}\n"
+        f"  recommendation: {' '.join(r.text.split())}"
         for r in items
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from habitus.agents import ObjectReader, ask
@@ -11,13 +12,12 @@ from habitus.content import Prompt
 from habitus.models import ChatModel
 from habitus.records import (
     Outcome,
-    Prefix,
     Recommendation,
     Request,
     Sampling,
     Schema,
     derive_seed,
-    messages,
+    rubric_first,
 )
 
 State = Literal[-1, 1]
@@ -59,7 +59,7 @@ class Recommender:
         """One recommendation; ``persona`` only where each persona gets its own."""
         name = recommendation_id(norm, state, query.id, persona)
         request = self._request(name, statement, state, query)
-        answer = await ask(self.model, request, self._reader())
+        answer = await ask(self.model, request, _reader(self.length))
         text = str(answer.value["recommendation"]).strip() if answer.value else ""
         failure = answer.failure
         return Recommendation(
@@ -73,18 +73,15 @@ class Recommender:
             calls=answer.calls,
         )
 
-    def _reader(self) -> ObjectReader:
-        if self.length not in _READERS:
-            _READERS[self.length] = ObjectReader(_schema(self.length))
-        return _READERS[self.length]
-
     def _request(self, name: str, statement: str, state: State, query: Query) -> Request:
-        system, *rest = self.prompt.fill(
-            {"statement": statement, "meaning": _MEANING[state], "query": query.text}
+        rubric, rest = rubric_first(
+            self.prompt.fill(
+                {"statement": statement, "meaning": _MEANING[state], "query": query.text}
+            )
         )
         return Request(
-            messages=messages(rest),
-            prefix=Prefix(messages([system])),
+            messages=rest,
+            prefix=rubric,
             sampling=self.sampling,
             seed=derive_seed(self.seed, "recommend", name),
             stage="checklists",
@@ -93,17 +90,13 @@ class Recommender:
         )
 
 
-_READERS: dict[int, ObjectReader] = {}
-
-
-def _schema(length: int) -> Schema:
+@cache
+def _reader(length: int) -> ObjectReader:
     text = {"type": "string", "minLength": 1, "maxLength": length, "pattern": r"\S"}
-    return Schema(
-        "recommendation",
-        {
-            "type": "object",
-            "properties": {"recommendation": text},
-            "required": ["recommendation"],
-            "additionalProperties": False,
-        },
-    )
+    body = {
+        "type": "object",
+        "properties": {"recommendation": text},
+        "required": ["recommendation"],
+        "additionalProperties": False,
+    }
+    return ObjectReader(Schema("recommendation", body))

@@ -59,7 +59,7 @@ async def _talk(
     model = open_model(role.model, entry)
     agent = Agent("persona", model, prefix, role.sampling(), seed)
     try:
-        open_chat = _tell(agent, persona, opener if opener else await _say(agent, persona, 0))
+        open_chat = _tell(agent, persona, opener or await _say(agent, persona, 0))
         turn = 1
         while open_chat and (answer := _hear()):
             agent.hear(answer)

@@ -51,14 +51,20 @@ def _default() -> list[Path]:
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    """The files to check at or under some paths; a file that is named is always one."""
+    """The files to check at or under some paths; a file that is named is always one.
+
+    A workspace inside a folder is checked by itself, when it is named.
+    """
+    from habitus.content.places import is_workspace
+
     for path in paths:
-        if path.is_dir():
-            yield from (file for file in sorted(path.rglob("*.yaml")) if _is_content(path, file))
-            yield from sorted(path.rglob("prompts/*.md"))
-            yield from sorted(path.rglob("history_verifier/*.md"))
-        else:
+        if not path.is_dir():
             yield path
+            continue
+        others = [folder for folder in path.rglob("*/") if is_workspace(folder)]
+        found = [file for file in sorted(path.rglob("*.yaml")) if _is_content(path, file)]
+        found += [*sorted(path.rglob("prompts/*.md")), *sorted(path.rglob("history_verifier/*.md"))]
+        yield from (f for f in found if not any(folder in f.parents for folder in others))
 
 
 def _is_content(under: Path, file: Path) -> bool:

@@ -27,7 +27,7 @@ from habitus.personas import Openers, Population, load_openers, load_population
 class Kind:
     """One kind of content file.
 
-    ``folder`` is one of the content folders, ``pattern`` a glob in it. ``read`` reads a file,
+    ``folder`` is one of the content folders, ``pattern`` a glob in it. ``load`` reads a file,
     and what it refers to in its workspace, and raises ``ContentError`` with every problem.
     ``schema`` is the name of the schema file in the folder, written from ``model``.
     """
@@ -36,17 +36,8 @@ class Kind:
     folder: str
     pattern: str
     model: type[BaseModel]
-    read: Callable[[Path, Path], object]
+    load: Callable[[Path], object]
     schema: str
-
-    def load(self, path: Path) -> object:
-        """Read a file of this kind in the workspace that it lies in."""
-        return self.read(path, path.resolve().parents[self.depth - 1])
-
-    @property
-    def depth(self) -> int:
-        """How many names of a path belong to the kind: its folder and what the pattern has."""
-        return self.pattern.count("/") + 2
 
     def schema_text(self) -> str:
         """The text of the schema file."""
@@ -57,40 +48,22 @@ class Kind:
         return list(listing(self.folder, self.pattern, workspace).values())
 
 
-def _alone(load: Callable[[Path], object]) -> Callable[[Path, Path], object]:
-    """For files that refer to nothing but what lies beside them."""
-    return lambda path, _workspace: load(path)
-
-
-def _resolve(path: Path, workspace: Path) -> object:
-    return resolve(path, workspace=workspace)
-
-
 KINDS = (
-    Kind("culture", "norms", "*/*.yaml", Culture, _alone(load_culture), "culture.schema.json"),
+    Kind("culture", "norms", "*/*.yaml", Culture, load_culture, "culture.schema.json"),
     Kind("population", "personas", "*.yaml", Population, load_population, "population.schema.json"),
-    Kind(
-        "openers",
-        "personas",
-        "openers/*.yaml",
-        Openers,
-        _alone(load_openers),
-        "openers.schema.json",
-    ),
-    Kind("queries", "checklists", "*.yaml", QuerySet, _alone(load_queries), "queries.schema.json"),
-    Kind("judge", "judges", "*/judge.yaml", JudgeFile, _alone(load_judge), "judge.schema.json"),
-    Kind(
-        "lexicon", "judges", "*/lexicon.yaml", Lexicon, _alone(load_lexicon), "lexicon.schema.json"
-    ),
+    Kind("openers", "personas", "openers/*.yaml", Openers, load_openers, "openers.schema.json"),
+    Kind("queries", "checklists", "*.yaml", QuerySet, load_queries, "queries.schema.json"),
+    Kind("judge", "judges", "*/judge.yaml", JudgeFile, load_judge, "judge.schema.json"),
+    Kind("lexicon", "judges", "*/lexicon.yaml", Lexicon, load_lexicon, "lexicon.schema.json"),
     Kind(
         "setting",
         "experiments",
         "settings/*.yaml",
         SettingFile,
-        _alone(load_setting),
+        load_setting,
         "setting.schema.json",
     ),
-    Kind("experiment", "experiments", "*.yaml", Experiment, _resolve, "experiment.schema.json"),
+    Kind("experiment", "experiments", "*.yaml", Experiment, resolve, "experiment.schema.json"),
 )
 
 
@@ -109,7 +82,7 @@ def kind_of(path: Path) -> Kind | None:
     """The kind of a file by its place in a content folder, or None."""
     parts = path.resolve().parts
     for kind in KINDS:
-        depth = kind.depth
+        depth = kind.pattern.count("/") + 2
         if len(parts) >= depth and parts[-depth] == kind.folder and path.match(kind.pattern):
             return kind
     return None

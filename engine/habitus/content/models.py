@@ -23,6 +23,7 @@ class ContentModel(BaseModel):
 
 
 Model = TypeVar("Model", bound=BaseModel)
+_SHOWN = 60  # characters of a wrong value in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +147,14 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 def _got(error: ErrorDetails) -> str:
     value = error.get("input")
-    if isinstance(value, (str, int, float, bool)) or value is None:
-        return f"found {value!r}" if value is not None else "found nothing"
-    return ""
+    if value is None:
+        return "found nothing"
+    if isinstance(value, str):
+        return f"found {value!r}" if len(value) <= _SHOWN else f"found {value[:_SHOWN]!r}..."
+    if isinstance(value, (int, float)):
+        quotes = "; put it in quotes" if error["type"] == "string_type" else ""
+        return f"found {value!r}{quotes}"
+    return f"found {_kind(value)}"
 
 
 def _dotted(loc: Loc) -> str:
@@ -160,8 +166,8 @@ def _some_fields(model: type[BaseModel]) -> str:
 
 
 def _kind(data: Any) -> str:
-    names = {list: "a list", str: "text", type(None): "nothing"}
-    return names.get(type(data), type(data).__name__)
+    names = {list: "a list", dict: "keys", str: "text", type(None): "nothing"}
+    return names.get(type(data), f"{data!r}")
 
 
 def whole_file(path: Path, what: str, hint: str = "") -> ContentError:

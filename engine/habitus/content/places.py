@@ -28,6 +28,22 @@ def content_roots(workspace: Path | None = None) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((first, shipped_root())))
 
 
+def workspace_of(path: Path) -> Path:
+    """The workspace a file belongs to: the folder around its content folder.
+
+    A shipped file, or one outside any content folder, belongs to the current folder.
+    """
+    for folder in path.resolve().parents:
+        if folder.name in FOLDERS and folder.parent != shipped_root():
+            return folder.parent
+    return Path.cwd()
+
+
+def is_workspace(folder: Path) -> bool:
+    """Whether a folder is a workspace of its own: it has two or more content folders."""
+    return sum((folder / name).is_dir() for name in FOLDERS) > 1
+
+
 def looks_like_path(name: str) -> bool:
     """Whether an argument is a path and not an id."""
     return "/" in name or Path(name).suffix != ""
@@ -41,7 +57,7 @@ def find(folder: str, name: str, workspace: Path | None = None) -> Path:
     """
     for root in content_roots(workspace):
         path = root / folder / name
-        if path.exists():
+        if path.is_file():
             return path
     known = [str(p.with_suffix("")) for p in listing(folder, f"**/*{Path(name).suffix}", workspace)]
     raise NotFoundError(f"file in {folder}/", str(Path(name).with_suffix("")), known)

@@ -11,7 +11,8 @@ message::
 
 Only ``{{declared}}`` placeholders are filled, once: braces and placeholder-like text inside an
 inserted text stay as they are. ``|fenced`` puts the text between two fence lines that cannot
-occur in it, so that a text cannot close its own fence.
+occur in it, so that a text cannot close its own fence. ``<!-- note: ... -->`` at the start of a
+line is for readers of the file and is not sent.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pathlib import Path
 from habitus.content.yamlfile import read_text
 from habitus.errors import ContentError, Place, Problem
 
-_PLACEHOLDER = re.compile(r"\{\{\s*([a-z_][a-z0-9_]*)\s*(?:\|\s*([a-z]+)\s*)?\}\}")
+_PLACEHOLDER = re.compile(r"\{\{\s*([^\W\d][\w-]*)\s*(?:\|\s*([\w-]*)\s*)?\}\}")
 _PART = re.compile(r"^<!--\s*(system|user|assistant)\s*-->[ \t]*$", re.MULTILINE)
 _NOTE = re.compile(r"^<!--\s*note:.*?-->\s*\n?", re.MULTILINE | re.DOTALL)
 _FENCE_RUN = re.compile(r"~{3,}")
@@ -54,16 +55,23 @@ class Prompt:
         return text
 
 
-def read_prompt(path: Path, placeholders: Collection[str]) -> Prompt:
+def read_prompt(path: Path, placeholders: Collection[str], *, single: str | None = None) -> Prompt:
     """Read a prompt file and check it against the placeholders its reader fills.
 
+    Args:
+        path: the file.
+        placeholders: names that must each stand in it; no others may.
+        single: what the one part of the file becomes ("the system prompt"), where more than one
+            would have no place.
+
     Raises:
-        ContentError: a placeholder that is unknown, missing, or filtered by an unknown word.
+        ContentError: a placeholder that is unknown, missing, or filtered by an unknown word; an
+            empty part; a part too many.
     """
     raw = read_text(path)
-    problems = list(_problems(raw, path, frozenset(placeholders)))
+    problems = [*_misnamed(raw, path, frozenset(placeholders)), *_misplaced(raw, path, single)]
     if problems:
-        raise ContentError(problems)
+        raise ContentError(sorted(problems, key=lambda p: (p.place.line, p.place.column)))
     return Prompt(path.name, tuple(_parts(raw)), frozenset(placeholders))
 
 
@@ -93,9 +101,10 @@ def _parts(raw: str) -> Iterator[tuple[str, str]]:
         yield mark[1], body.strip()
 
 
-def _problems(raw: str, path: Path, declared: frozenset[str]) -> Iterator[Problem]:
+def _misnamed(raw: str, path: Path, declared: frozenset[str]) -> Iterator[Problem]:
     seen = set()
-    for match in _PLACEHOLDER.finditer(raw):
+    text = _without_notes(raw)
+    for match in _PLACEHOLDER.finditer(text):
         seen.add(match[1])
         if match[1] not in declared:
             hint = f"known here: {', '.join(sorted(declared)) or 'none'}"
@@ -105,11 +114,26 @@ def _problems(raw: str, path: Path, declared: frozenset[str]) -> Iterator[Proble
             yield Problem(f"unknown filter in {match[0]}", _at(raw, path, match.start()), hint)
     for name in sorted(declared - seen):
         yield Problem(f"missing placeholder {{{{{name}}}}}", Place(path, 1, 1))
-    if not _NOTE.sub("", raw).strip():
+
+
+def _misplaced(raw: str, path: Path, single: str | None) -> Iterator[Problem]:
+    text = _without_notes(raw)
+    if not text.strip():
         yield Problem("the prompt is empty", Place(path, 1, 1))
-    first = _PART.search(_NOTE.sub("", raw))
-    if first and _NOTE.sub("", raw)[: first.start()].strip():
+    marks = list(_PART.finditer(text))
+    if marks and text[: marks[0].start()].strip():
         yield Problem("text before the first part", Place(path, 1, 1), "move it below a part line")
+    for mark, following in zip(marks, [*marks[1:], None], strict=False):
+        if not text[mark.end() : following.start() if following else len(text)].strip():
+            yield Problem(f"the {mark[1]} part is empty", _at(raw, path, mark.start()))
+    if single and len(marks) > 1:
+        what = f"the file has {len(marks)} parts, but it is {single} and can have one only"
+        yield Problem(what, _at(raw, path, marks[1].start()))
+
+
+def _without_notes(raw: str) -> str:
+    """The file with its notes blanked, so that everything else keeps its place."""
+    return _NOTE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), raw)
 
 
 def _at(raw: str, path: Path, offset: int) -> Place:

@@ -1,8 +1,8 @@
 """Reading YAML 1.2 with the place of every key and value.
 
-``NO`` and ``yes`` are text here, as YAML 1.2 has it; duplicate keys are errors. The composed
-node tree is walked once, which gives plain data and positions together and lets size, depth and
-aliases be bounded before anything is built.
+``NO`` and ``yes`` are text here, as YAML 1.2 has it; duplicate keys, merge keys (``<<``) and tags
+of other kinds are errors. The composed node tree is walked once, which gives plain data and
+positions together and lets size, depth and aliases be bounded before anything is built.
 """
 
 from __future__ import annotations
@@ -10,17 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from habitus.errors import ContentError, Place, Problem
 
 MAX_BYTES = 8 * 2**20
 MAX_DEPTH = 40
 MAX_ALIASES = 100
+MAX_PARTS = 300_000  # each is kept with its place; few aliases can repeat a lot
 
 Loc = tuple[str | int, ...]
 
-_SCALARS = {"str", "null", "bool", "int", "float", "timestamp", "value", "merge"}
+_TAG = "tag:yaml.org,2002:"
+_TEXT = {"str", "timestamp", "value"}  # dates and "=" are text like any other
+_WORDS = {"null": {"", "~", "null"}, "bool": {"true", "false"}}
+_COLLECTIONS = {"mapping": "map", "sequence": "seq"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +69,20 @@ def read_text(path: Path) -> str:
         ContentError: missing, a folder, unreadable, too large, or not UTF-8 (with the line).
     """
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ContentError([Problem(f"cannot be read: {reason}", Place(path))]) from None
     if len(raw) > MAX_BYTES:
-        what = f"file has {len(raw):,} bytes, over the limit of {MAX_BYTES:,}"
+        what = f"the file is larger than the limit of {MAX_BYTES:,} bytes"
         raise ContentError([Problem(what, Place(path))])
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
-        place = Place(path, line, column)
-        what = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+        before = error.object[: error.start].decode("utf-8")  # the part that could be read
+        place = Place(path, *_line_and_column(before, len(before)))
+        what = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
         raise ContentError([Problem(what, place, "save the file as UTF-8")]) from None
 
 
@@ -93,23 +97,35 @@ def read_yaml(path: Path) -> Document:
 
 def parse_yaml(text: str, path: Path) -> Document:
     """Parse YAML text; ``path`` only names it in errors."""
+    _check_version(text, path)
     node = _compose(text, path)
-    if node is None:
+    if node is None or (node.id == "scalar" and not node.value and node.style is None):
         raise ContentError([Problem("the file is empty", Place(path, 1, 1))])
-    document = Document(path, None)
-    walk = _Walk(document)
+    walk = _Walk(path)
     data = walk.value(node, (), 0)
     if walk.problems:
-        raise ContentError(walk.problems)
-    return Document(path, data, document.positions, document.keys)
+        raise ContentError(dict.fromkeys(walk.problems))  # an alias repeats what it stands for
+    return Document(path, data, walk.positions, walk.keys)
+
+
+def _check_version(text: str, path: Path) -> None:
+    """In an older version ``NO`` is false and ``010`` is eight."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("%YAML") and line.split()[1:2] != ["1.2"]:
+            what = f"the file asks for another YAML: {line.strip()!r}"
+            raise ContentError([Problem(what, Place(path, number, 1), "remove this line")])
+        if line.strip() and not line.startswith(("#", "%")):
+            return
 
 
 def _compose(text: str, path: Path) -> Any:
     from ruamel.yaml import YAML  # noqa: PLC0415  (heavy, and not every command reads YAML)
     from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415
 
+    yaml = YAML(typ="safe", pure=True)
+    yaml.composer.warn_double_anchors = False  # a warning is no message for a person
     try:
-        return YAML(typ="safe", pure=True).compose(text)
+        return yaml.compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(path, mark.line + 1, mark.column + 1) if mark else Place(path, 1, 1)
@@ -125,11 +141,10 @@ def _compose(text: str, path: Path) -> Any:
 def _explain(text: str, error: Any, place: Place) -> Problem:
     lines = text.splitlines()
     line = lines[place.line - 1] if place.line <= len(lines) else ""
-    if (
-        "\t" in line[: len(line) - len(line.lstrip())]
-        or line[place.column - 1 : place.column] == "\t"
-    ):
+    if "\t" in line[: len(line) - len(line.lstrip())]:
         return Problem("a tab is used for indentation", place, "use spaces")
+    if line[place.column - 1 : place.column] == "\t":
+        return Problem("a tab stands where YAML takes spaces only", place, "use spaces")
     what = " ".join(part for part in (error.context, error.problem) if part)
     return Problem(f"not valid YAML: {what or error}", place)
 
@@ -138,64 +153,76 @@ def _reader_error(text: str, error: Any, path: Path) -> tuple[Place, str]:
     position = getattr(error, "position", None)
     if position is None:
         return Place(path, 1, 1), f"not valid YAML: {str(error).splitlines()[0]}"
-    before = text[:position]
-    place = Place(path, before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1)
+    place = Place(path, *_line_and_column(text, position))
     return place, f"character U+{ord(text[position]):04X} is not allowed in YAML"
 
 
 class _Walk:
     """Turns composed nodes into data, noting positions and problems."""
 
-    def __init__(self, document: Document) -> None:
-        self.document = document
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.positions: dict[Loc, tuple[int, int]] = {}
+        self.keys: dict[Loc, tuple[int, int]] = {}
         self.problems: list[Problem] = []
         self._seen: set[int] = set()
         self._aliases = 0
 
     def value(self, node: Any, loc: Loc, depth: int) -> Any:
-        self.document.positions[loc] = _position(node)
-        if depth > MAX_DEPTH or self._too_many_aliases(node):
-            self._add(node, f"nested deeper than {MAX_DEPTH} levels or too many aliases")
+        self._check_limits(node, depth)
+        self.positions[loc] = _position(node)
+        if node.id == "scalar":
+            return self._scalar(node)
+        if str(node.tag) != _TAG + _COLLECTIONS[node.id]:
+            self._add(node, f"the tag {_short(node.tag)} is not allowed")
             return None
         if node.id == "mapping":
             return dict(self._pairs(node, loc, depth))
-        if node.id == "sequence":
-            return [self.value(item, (*loc, i), depth + 1) for i, item in enumerate(node.value)]
-        return self._scalar(node)
+        return [self.value(item, (*loc, i), depth + 1) for i, item in enumerate(node.value)]
 
-    def _too_many_aliases(self, node: Any) -> bool:
+    def _check_limits(self, node: Any, depth: int) -> None:
+        """Stop at the first limit that is crossed: what follows is more of the same."""
         if node.anchor is not None and id(node) in self._seen:
             self._aliases += 1
         self._seen.add(id(node))
-        return self._aliases > MAX_ALIASES
+        if depth > MAX_DEPTH:
+            self._stop(node, f"nested deeper than {MAX_DEPTH} levels")
+        if self._aliases > MAX_ALIASES:
+            self._stop(node, f"more than {MAX_ALIASES} aliases (*name)")
+        if len(self.positions) >= MAX_PARTS:
+            self._stop(node, f"more than {MAX_PARTS:,} values")
 
     def _pairs(self, node: Any, loc: Loc, depth: int) -> Iterator[tuple[str, Any]]:
         first: dict[str, int] = {}
         for key_node, value_node in node.value:
-            key = str(key_node.value)
             if key_node.id != "scalar":
                 self._add(key_node, "a key must be a plain word")
+                continue
+            key = str(key_node.value)
+            if str(key_node.tag) == _TAG + "merge":
+                self._add(key_node, "merge keys (<<) are not read", "write the keys out")
                 continue
             if key in first:
                 self._add(key_node, f"duplicate key {key!r}; first on line {first[key]}")
                 continue
             first[key] = key_node.start_mark.line + 1
-            self.document.keys[(*loc, key)] = _position(key_node)
+            self.keys[(*loc, key)] = _position(key_node)
             yield key, self.value(value_node, (*loc, key), depth + 1)
 
     def _scalar(self, node: Any) -> Any:
-        kind = str(node.tag).rpartition(":")[2]
+        kind = str(node.tag).removeprefix(_TAG)
         text = str(node.value)
-        if kind not in _SCALARS:
-            self._add(node, f"the tag {node.tag} is not allowed")
-            return None
-        if kind == "null":
-            return None
-        if kind == "bool":
-            return text.lower() == "true"
+        if kind in _TEXT:
+            return text
         if kind in {"int", "float"}:
             return self._number(node, kind, text)
-        return text
+        if kind not in _WORDS:
+            self._add(node, f"the tag {_short(node.tag)} is not allowed")
+            return None
+        if text.lower() not in _WORDS[kind]:
+            self._add(node, f"{text!r} is not {kind}")
+            return None
+        return None if kind == "null" else text.lower() == "true"
 
     def _number(self, node: Any, kind: str, text: str) -> Any:
         plain = text.replace("_", "")
@@ -205,12 +232,23 @@ class _Walk:
             base = {"0x": 16, "0o": 8, "0b": 2}.get(plain.lstrip("+-")[:2].lower(), 10)
             return int(plain, base)
         except ValueError:
-            self._add(node, f"{text!r} is not a number")
+            self._add(node, f"{text[:40]!r} is not a number that can be read")
             return None
 
-    def _add(self, node: Any, what: str) -> None:
-        self.problems.append(Problem(what, Place(self.document.path, *_position(node))))
+    def _stop(self, node: Any, what: str) -> NoReturn:
+        raise ContentError([Problem(what, Place(self.path, *_position(node)))])
+
+    def _add(self, node: Any, what: str, hint: str = "") -> None:
+        self.problems.append(Problem(what, Place(self.path, *_position(node)), hint))
+
+
+def _short(tag: Any) -> str:
+    return str(tag).replace(_TAG, "!!")
 
 
 def _position(node: Any) -> tuple[int, int]:
     return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+def _line_and_column(text: str, offset: int) -> tuple[int, int]:
+    return text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1

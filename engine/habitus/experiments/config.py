@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from habitus.content import ContentModel, Found, load
 from habitus.content.fields import Slug
@@ -56,10 +56,13 @@ class RoleConfig(ContentModel):
     temperature: Annotated[float, Field(ge=0, le=5)] | None = 0.7
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
+    stop: tuple[Annotated[str, StringConstraints(min_length=1, strip_whitespace=False)], ...] = (
+        Field(default=(), description="texts at which an answer ends; for models that do not stop")
+    )
 
     def sampling(self) -> Sampling:
         """The sampling parameters of the role's calls."""
-        return Sampling(self.temperature, self.top_p, self.max_tokens)
+        return Sampling(self.temperature, self.top_p, self.max_tokens, self.stop)
 
 
 class Roles(ContentModel):
@@ -120,6 +123,7 @@ class ResultsConfig(ContentModel):
 
     draws: int = Field(default=2000, ge=100, le=100_000)
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    interval: Literal["logit_t", "percentile"] = "logit_t"
     missing: Literal["exclude", "not_satisfied"] = "exclude"
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from habitus.checklists import Query, QuerySet, load_queries
 from habitus.content import Document, Found, find, read_prompt, read_yaml
 from habitus.content.models import file_hash, from_document
-from habitus.content.places import looks_like_path
+from habitus.content.places import looks_like_path, workspace_of
 from habitus.content.yamlfile import Loc
 from habitus.errors import ContentError, NotFoundError, Problem
 from habitus.experiments.changing import change
@@ -53,7 +53,7 @@ def resolve(
     Args:
         path: the experiment file.
         changes: values to set before it is checked, by dotted key.
-        workspace: where content is looked for first; the current folder by default.
+        workspace: where content is looked for first; by default the workspace of the file.
 
     Raises:
         ContentError: the problems of the first file that has any, each with its place; for the
@@ -63,13 +63,13 @@ def resolve(
     for key, value in (changes or {}).items():
         change(document, key, value)
     experiment = from_document(document, Experiment, check_experiment)
-    return _Reader(experiment, document, workspace).study()
+    return _Reader(experiment, document, workspace or workspace_of(path)).study()
 
 
 class _Reader:
     """Reads the files of an experiment and remembers their hashes."""
 
-    def __init__(self, experiment: Experiment, document: Document, workspace: Path | None) -> None:
+    def __init__(self, experiment: Experiment, document: Document, workspace: Path) -> None:
         self.experiment = experiment
         self.document = document
         self.workspace = workspace

@@ -10,6 +10,8 @@ from habitus.checklists import Query
 from habitus.experiments.settings import Setting, split_answer
 from habitus.models import ChatModel
 from habitus.records import (
+    Failure,
+    Message,
     Outcome,
     Prefix,
     Reply,
@@ -67,16 +69,20 @@ class Responder:
     score: str = "answer"
 
     async def respond(self, question: Question) -> Response:
-        """One response. A reply without its answer line is asked for once more."""
+        """One response.
+
+        A reply without its answer line is asked for once more: by the setting's ``follow_up``,
+        which takes that reply as the working and asks for the answer alone, or by the same
+        request again.
+        """
         request = self._request(question)
-        reply = await question.target.model.complete(request)
-        calls = [reply.key.hex()]
-        if reply.ok and question.setting.file.answer_after and not self._split(question, reply):
-            seed = derive_seed(self.seed, "respond", question.id, question.repeat, 1)
-            again = replace(request, attempt=1, seed=seed)
-            reply = await question.target.model.complete(again)
-            calls.append(reply.key.hex())
-        return self._response(question, reply, tuple(calls))
+        first = await question.target.model.complete(request)
+        answer = self._read(question, first)
+        if answer.failure is None or not first.ok or not first.text.strip():
+            return _response(question, answer, first, (first.key.hex(),))
+        second = await question.target.model.complete(self._again(question, request, first))
+        answer = self._read(question, second, working=first.text)
+        return _response(question, answer, second, (first.key.hex(), second.key.hex()))
 
     def _request(self, question: Question) -> Request:
         return Request(
@@ -90,37 +96,61 @@ class Responder:
             context=_context(question),
         )
 
-    def _split(self, question: Question, reply: Reply) -> tuple[str, str] | None:
-        """(working, what is scored) of a reply, or None when there is nothing to score."""
-        marker = question.setting.file.answer_after
-        parts = split_answer(reply.text, marker) if marker else ("", reply.text)
-        if parts is None or not parts[1].strip():
-            return None
-        return parts if self.score == "answer" else ("", reply.text)
+    def _again(self, question: Question, request: Request, first: Reply) -> Request:
+        seed = derive_seed(self.seed, "respond", question.id, question.repeat, 1)
+        more: tuple[Message, ...] = ()
+        if question.setting.file.follow_up:
+            said = Message("assistant", first.text)
+            more = (said, Message("user", question.setting.file.follow_up))
+        return replace(request, messages=(*request.messages, *more), attempt=1, seed=seed)
 
-    def _response(self, question: Question, reply: Reply, calls: tuple[str, ...]) -> Response:
-        outcome, reason = reply.outcome, reply.reason
-        parts = self._split(question, reply) if reply.ok else ("", reply.text)
-        if parts is None:
-            marker = question.setting.file.answer_after
-            outcome = Outcome.UNPARSED
-            reason = f"no answer below a line {marker!r}" if marker else "empty"
-        working, text = parts or ("", reply.text)
-        return Response(
-            id=question.id,
-            outcome=outcome,
-            reason=reason,
-            target=question.target.id,
-            setting=question.setting.id,
-            persona=question.persona,
-            query=question.query.id,
-            repeat=question.repeat,
-            text=text,
-            working=working,
-            reasoning=reply.reasoning,
-            history=question.history,
-            calls=calls,
-        )
+    def _read(self, question: Question, reply: Reply, working: str = "") -> _Answer:
+        """The answer in a reply; ``working`` is the reply before a follow-up."""
+        marker = question.setting.file.answer_after
+        if not reply.ok:
+            return _Answer(reply.text, working, reply.failure)
+        if marker is None:
+            return _Answer(reply.text)
+        parts = split_answer(reply.text, marker)
+        if parts is None and working and question.setting.file.follow_up:
+            parts = ("", reply.text)
+        if parts is None or not parts[1].strip():
+            missing = f"no answer below a line {marker!r}"
+            return _Answer(reply.text, working, Failure(Outcome.UNPARSED, missing))
+        before = "\n\n".join(part for part in (working, parts[0]) if part)
+        if self.score == "everything":
+            return _Answer("\n\n".join(part for part in (before, parts[1]) if part))
+        return _Answer(parts[1], before)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What of one or two replies is the answer, and what is the working before it."""
+
+    text: str
+    working: str = ""
+    failure: Failure | None = None
+
+
+def _response(
+    question: Question, answer: _Answer, reply: Reply, calls: tuple[str, ...]
+) -> Response:
+    failure = answer.failure
+    return Response(
+        id=question.id,
+        outcome=failure.outcome if failure else Outcome.OK,
+        reason=failure.reason if failure else "",
+        target=question.target.id,
+        setting=question.setting.id,
+        persona=question.persona,
+        query=question.query.id,
+        repeat=question.repeat,
+        text=answer.text,
+        working=answer.working,
+        reasoning=reply.reasoning,
+        history=question.history,
+        calls=calls,
+    )
 
 
 def failed_response(question: Question, reason: str) -> Response:

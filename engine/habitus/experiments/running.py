@@ -28,6 +28,7 @@ from habitus.experiments.stages import Stage
 from habitus.experiments.study import Study
 from habitus.experiments.tabulating import STUDY, write_results
 from habitus.models import CallLog, ChatModel, Opening, Recorded, open_model
+from habitus.models.entry import Factory
 from habitus.records import Outcome, StageRecord
 from habitus.store import CallCount, RunDir, is_run
 
@@ -74,7 +75,8 @@ class RunRequest:
     """What is asked of a run.
 
     ``limit`` takes the first queries of each persona; ``fork`` starts a new run with the stored
-    calls of an old one; ``base`` is where relative paths of model entries start.
+    calls of an old one; ``base`` is where relative paths of model entries start. ``opener``
+    makes models of entries: give one of your own to put another model behind a name.
     """
 
     out: Path
@@ -82,6 +84,7 @@ class RunRequest:
     limit: int | None = None
     fork: Path | None = None
     base: Path = field(default_factory=Path.cwd)
+    opener: Factory = open_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +219,7 @@ class _Session:
             try:
                 for name in model_names(self.study):
                     entry = self.study.experiment.models[name]
-                    models[name] = open_model(name, entry, opening)
+                    models[name] = self.request.opener(name, entry, opening)
                 yield models
             finally:
                 for model in models.values():

@@ -19,9 +19,7 @@ from pydantic import Field
 
 from habitus.content import ContentModel, Found, Prompt, fence, load, read_prompt
 from habitus.content.fields import Line, Slug
-from habitus.content.models import whole_file
 from habitus.records import Attempt, Message, Prefix
-from habitus.records.messages import Role
 
 _NEW_SESSION = "(new conversation)"
 PromptName = Annotated[str, Field(pattern=r"^[^/\\]+\.md$")]
@@ -44,6 +42,10 @@ class SettingFile(ContentModel):
     )
     answer_after: Line | None = Field(
         default=None, description="the answer begins below the last line that says this"
+    )
+    follow_up: Line | None = Field(
+        default=None,
+        description="asked in a further turn when that line is missing; its reply is the answer",
     )
 
 
@@ -129,10 +131,12 @@ def load_setting(path: Path) -> Setting:
     system = query = None
     if file.system_prompt:
         names = {"norms"} if file.norms else set[str]()
-        system = _one_part(path.with_name(file.system_prompt), names, "system")
+        place = path.with_name(file.system_prompt)
+        system = read_prompt(place, names, single="the system prompt")
     if file.query_prompt:
         names = {"query", "answer_after"} if file.answer_after else {"query"}
-        query = _one_part(path.with_name(file.query_prompt), names, "user")
+        place = path.with_name(file.query_prompt)
+        query = read_prompt(place, names, single="the last message")
     return Setting(file, system, query)
 
 
@@ -145,20 +149,12 @@ def check_setting(setting: SettingFile, path: Path) -> Iterator[Found]:
         yield Found(("norms",), "norms: true needs a system_prompt that has {{norms}}")
     if setting.answer_after and not setting.query_prompt:
         yield Found(("answer_after",), "answer_after needs a query_prompt that asks for the line")
+    if setting.follow_up and not setting.answer_after:
+        yield Found(("follow_up",), "follow_up needs answer_after: without it nothing is missing")
     for key in ("system_prompt", "query_prompt"):
         name = getattr(setting, key)
         if name and not path.with_name(name).is_file():
             yield Found((key,), f"there is no file {name} beside this one")
-
-
-def _one_part(path: Path, names: set[str], role: Role) -> Prompt:
-    """A prompt that is one message. A part line is not needed, and must not say another role."""
-    prompt = read_prompt(path, names)
-    given = [part for part, _ in prompt.parts]
-    if len(given) > 1 or given[0] not in {"user", role}:  # text without part lines is user
-        what = f"the prompt must be one {role} message, but has parts: {', '.join(given)}"
-        raise whole_file(path, what, "remove the part lines")
-    return prompt
 
 
 def _as_messages(session: Attempt, separator: str) -> Iterator[Message]:

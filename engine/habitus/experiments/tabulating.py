@@ -89,7 +89,7 @@ def _options(run: RunDir, kept: Materials, view: View) -> ResultOptions:
     return ResultOptions(
         seed=kept.seed,
         draws=config.draws,
-        rule=IntervalRule(level=config.level),
+        rule=IntervalRule(method=config.interval, level=config.level),
         by=view.by,
         missing=view.missing or config.missing,
         queries=view.queries,

@@ -146,6 +146,8 @@ def _shown(portrait: Portrait, chosen: Sequence[Attempt]) -> tuple[str, ...]:
 def _digest(chosen: Sequence[Attempt]) -> str:
     hasher = hashlib.sha256()
     for attempt in chosen:
+        hasher.update(f"session\0{len(attempt.turns)}\0".encode())
         for turn in attempt.turns:
-            hasher.update(f"{turn.speaker}\0{len(turn.text)}\0{turn.text}".encode())
+            text = turn.text.encode("utf-8", "surrogatepass")
+            hasher.update(f"{turn.speaker}\0{len(text)}\0".encode() + text)
     return hasher.hexdigest()[:32]

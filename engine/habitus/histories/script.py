@@ -2,7 +2,8 @@
 
 The form asked for is one turn after another, each opened by a line that begins with ``ASSISTANT:``
 or ``PERSONA:``, then a line ``NORM STATES`` and one ``<norm id>: follow|avoid|neutral`` a line.
-The opener is the engine's; a script that repeats it word for word is read without it.
+The opener is the engine's; a script that repeats it word for word is read without it. A last turn
+of the persona has no answer and is left out; so are rules and fences that close a turn.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ _STATES = re.compile(
     r"^[ \t]*(?:\*\*|#{1,4}[ \t]*)?NORM STATES?\b.*$", re.MULTILINE | re.IGNORECASE
 )
 _STATE = re.compile(
-    r"^[ \t*-]*([\w-]+)[ \t*]*:[ \t*]*(follow|avoid|neutral)\b", re.MULTILINE | re.IGNORECASE
+    r"^[ \t*`-]*([\w-]+)[ \t*`]*:[ \t*`]*(follow|avoid|neutral)\b", re.MULTILINE | re.IGNORECASE
 )
+_RULE = re.compile(r"(?:\s*^[ \t]*(?:-{3,}|\*{3,}|_{3,}|={3,}|`{3,})[ \t]*$)+\s*\Z", re.MULTILINE)
 _WORDS: dict[str, NormState] = {"follow": 1, "neutral": 0, "avoid": -1}
 
 
@@ -61,15 +63,15 @@ def read_script(text: str, opener: str, labels: Mapping[str, str]) -> Script:
 
 
 def _cut(text: str, labels: Mapping[str, str]) -> tuple[str, dict[str, NormState]]:
-    """The dialogue without its restatement, and the restatement."""
+    """The dialogue without its restatement, and the states that it gives, each one way only."""
     marks = list(_STATES.finditer(text))
     if not marks:
         raise ScriptError("the norm states are not restated at the end")
     last = marks[-1]
-    stated = {m[1]: _WORDS[m[2].lower()] for m in _STATE.finditer(text, last.end())}
-    return text[: last.start()], {
-        n: stated[label] for n, label in labels.items() if label in stated
-    }
+    found = {(m[1], _WORDS[m[2].lower()]) for m in _STATE.finditer(text, last.end())}
+    stated = {label: {state for name, state in found if name == label} for label in labels.values()}
+    once = {n: states.pop() for n, label in labels.items() if len(states := stated[label]) == 1}
+    return text[: last.start()], once
 
 
 def _turns(body: str) -> list[Turn]:
@@ -78,9 +80,13 @@ def _turns(body: str) -> list[Turn]:
         raise ScriptError("no line begins with ASSISTANT: or PERSONA:")
     ends = [*(m.start() for m in marks[1:]), len(body)]
     return [
-        Turn.model_validate({"speaker": m[1].lower(), "text": body[m.end() : end].strip()})
+        Turn.model_validate({"speaker": m[1].lower(), "text": _words(body[m.end() : end])})
         for m, end in zip(marks, ends, strict=True)
     ]
+
+
+def _words(text: str) -> str:
+    return _RULE.sub("", text).strip()
 
 
 def _check(turns: list[Turn]) -> None:

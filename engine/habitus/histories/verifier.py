@@ -19,11 +19,10 @@ from habitus.records import (
     Attempt,
     NormCheck,
     Outcome,
-    Prefix,
     Request,
     SessionCheck,
     derive_seed,
-    messages,
+    rubric_first,
 )
 
 _STATE_WORDS = {1: "follows it", 0: "has no stance", -1: "rejects it"}
@@ -71,7 +70,6 @@ class Verifier:
     sees_states: bool = False
     explanation: int = 300
     _readers: dict[tuple[str, ...], ItemReader] = field(default_factory=dict)
-    _prefixes: dict[str, Prefix] = field(default_factory=dict)
 
     async def check(self, portrait: Portrait, attempt: Attempt) -> SessionCheck:
         """What one session shows, for every norm in play."""
@@ -98,15 +96,11 @@ class Verifier:
         return self._readers[ids]
 
     def _request(self, portrait: Portrait, attempt: Attempt) -> Request:
-        system, *rest = self.prompt.fill(
-            {"norms": self._norms(portrait), "session": transcript(attempt)}
-        )
-        key = portrait.id if self.sees_states else portrait.culture
-        if key not in self._prefixes:
-            self._prefixes[key] = Prefix(messages([system]))
+        filled = self.prompt.fill({"norms": self._norms(portrait), "session": transcript(attempt)})
+        rubric, rest = rubric_first(filled)
         return Request(
-            messages=messages(rest),
-            prefix=self._prefixes[key],
+            messages=rest,
+            prefix=rubric,
             sampling=self.role.sampling,
             seed=derive_seed(self.seed, "verify", attempt.id),
             stage="filter",
@@ -132,8 +126,7 @@ class Verifier:
         norms = tuple(_norm_check(norm, item) for norm, item in read.items())
         unread = [norm for norm in portrait.labels if norm not in read]
         reveal = items.rest.get("explicit_culture_revealed")
-        if reveal is None:
-            unread.append("explicit_culture_revealed")
+        unread += [name for name in _REST if name not in items.rest]
         return SessionCheck(
             outcome=Outcome.UNPARSED if unread else Outcome.OK,
             reason=f"no readable answer for {', '.join(unread)}" if unread else "",

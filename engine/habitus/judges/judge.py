@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from habitus.agents import ObjectReader, ask
 from habitus.content import ContentModel, Found, Prompt, find, load, read_prompt
 from habitus.models import ChatModel
-from habitus.records import Failure, Prefix, Request, Sampling, Schema, messages
+from habitus.records import Failure, Request, Sampling, Schema, rubric_first
 
 Seen = Literal["query", "response"]
 
@@ -27,7 +28,7 @@ class JudgeFile(ContentModel):
     sees: tuple[Seen, ...] = Field(min_length=1, description="placeholders of the prompt")
     labels: tuple[str, ...] = Field(min_length=2, description="the closed list of labels")
     present: tuple[str, ...] = Field(min_length=1, description="labels that count as present")
-    reasoning: int = Field(default=300, ge=0, description="longest reasoning in characters")
+    reasoning: int = Field(default=300, ge=0, description="longest reasoning; 0 asks for none")
 
 
 def check_judge(judge: JudgeFile) -> Iterator[Found]:
@@ -36,10 +37,19 @@ def check_judge(judge: JudgeFile) -> Iterator[Found]:
     for index, label in enumerate(judge.present):
         if label not in judge.labels:
             yield Found(("present", index), f"{label!r} is not a label", f"labels: {known}")
-    plain = [label.casefold() for label in judge.labels]
+    plain = [_plain(label) for label in judge.labels]
     for index, label in enumerate(plain):
-        if label in plain[:index]:
-            yield Found(("labels", index), f"label {judge.labels[index]!r} stands twice")
+        if not label:
+            yield Found(("labels", index), "a label needs a letter or a digit")
+        elif label in plain[:index]:
+            same = judge.labels[plain.index(label)]
+            hint = "capitals, spaces, hyphens and underscores do not tell labels apart"
+            yield Found(("labels", index), f"label {judge.labels[index]!r} reads as {same!r}", hint)
+
+
+def _plain(label: str) -> str:
+    """A label with capitals made small, and spaces, hyphens and underscores made alike."""
+    return re.sub(r"[\s_-]+", " ", label).strip().casefold()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +79,10 @@ class Judge:
         record: str,
     ) -> Labelled:
         """Label what is seen (a text for each name in ``sees``)."""
-        system, *rest = self.prompt.fill(seen)
+        rubric, rest = rubric_first(self.prompt.fill(seen))
         request = Request(
-            messages=messages(rest),
-            prefix=Prefix(messages([system])),
+            messages=rest,
+            prefix=rubric,
             sampling=sampling,
             seed=seed,
             stage=f"judge/{self.file.id}",
@@ -88,17 +98,24 @@ class Judge:
 
     @cached_property
     def _reader(self) -> ObjectReader:
-        properties = {
-            "reasoning": {"type": "string", "maxLength": self.file.reasoning},
-            "label": {"type": "string", "enum": list(self.file.labels)},
-        }
+        properties: dict[str, Any] = {}
+        if self.file.reasoning:
+            properties["reasoning"] = {"type": "string", "maxLength": self.file.reasoning}
+        properties["label"] = {"type": "string", "enum": list(self.file.labels)}
         body = {
             "type": "object",
             "properties": properties,
             "required": list(properties),
             "additionalProperties": False,
         }
-        return ObjectReader(Schema(f"judge_{self.file.id}", body))
+        return ObjectReader(Schema(f"judge_{self.file.id}", body), self._spelt)
+
+    def _spelt(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer with its label in the spelling of the judge's list, where it is of the list."""
+        label = answer.get("label")
+        known = {_plain(name): name for name in self.file.labels}
+        spelt = known.get(_plain(label), label) if isinstance(label, str) else label
+        return answer if spelt == label else {**answer, "label": spelt}
 
 
 def load_judge(path: Path) -> Judge:

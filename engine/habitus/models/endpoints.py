@@ -14,7 +14,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -154,7 +155,8 @@ def _proxy(url: str) -> str | None:
         ModelError: it is of a kind that cannot be used.
     """
     parts = urlsplit(url)
-    if proxy_bypass(parts.hostname or ""):
+    host = parts.hostname or ""
+    if proxy_bypass(host) or _is_this_machine(host):
         return None
     proxy = getproxies().get(parts.scheme)
     if proxy is None or proxy.startswith("http"):
@@ -162,3 +164,10 @@ def _proxy(url: str) -> str | None:
     if "://" in proxy:
         raise ModelError(f"{parts.scheme}_proxy of the environment is no http proxy")
     return f"http://{proxy}"
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

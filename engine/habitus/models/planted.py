@@ -57,7 +57,7 @@ def _reply(request: Request, options: PlantedOptions) -> Reply:
         return Reply(Outcome.ERROR, reason=f"no planted rates for setting {setting!r}")
     met = [
         marker(item)
-        for item in request.context["recommendations"]
+        for item in request.context.get("recommendations", ())
         if uniform(request.seed or 0, "planted", item, request.repeat) < rates.of(item)
     ]
     text = " ".join(["A planted answer.", *met])

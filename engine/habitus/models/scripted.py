@@ -13,6 +13,7 @@ Answers depend on the request alone, never on the order of requests.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections import Counter
@@ -20,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from habitus.content import ContentModel
 from habitus.errors import ModelError
@@ -32,7 +33,7 @@ Script = Callable[[Request], Reply | str]
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 MARKER = re.compile(r"\[\[([^\[\]\s]+)\]\]")
-_ITEM = re.compile(r"norm_id: (\S+)[^\[]*\[\[([^\[\]\s]+)\]\]")
+_ITEM = re.compile(r"norm_id: (\S+)\n.*\n *recommendation: .*?\[\[([^\[\]\s]+)\]\]")
 
 
 def marker(recommendation: str) -> str:
@@ -49,6 +50,22 @@ class Rule(ContentModel):
     reasoning: str = ""
     outcome: Outcome = Outcome.OK
     reason: str = ""
+
+    @field_validator("when")
+    @classmethod
+    def _expression(cls, when: str | None) -> str | None:
+        try:
+            re.compile(when or "")
+        except re.error as error:
+            raise ValueError(f"no regular expression: {error}") from None
+        return when
+
+    @field_validator("reply")
+    @classmethod
+    def _texts(cls, reply: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        if reply == ():
+            raise ValueError("a list of replies must hold at least one")
+        return reply
 
     def matches(self, request: Request) -> bool:
         """Whether the rule applies to a request."""
@@ -73,20 +90,28 @@ class ScriptedOptions(ContentModel):
     shown: Probability = Field(default=0.4, description="share of norms a session shows")
     agreement: Probability = Field(default=1.0, description="share shown as the persona holds them")
     reveal: Probability = Field(default=0.0, description="share of sessions with a reveal")
+    delay: Annotated[float, Field(ge=0, le=60)] = Field(
+        default=0.0, description="seconds before each answer, to watch a run or to stop it"
+    )
 
 
 class ScriptedModel:
-    """A model that answers by a function of the request."""
+    """A model that answers by a function of the request, after ``delay`` seconds."""
 
-    def __init__(self, name: str, script: Script) -> None:
+    def __init__(self, name: str, script: Script, delay: float = 0.0) -> None:
         self.name = name
         self._script = script
+        self._delay = delay
 
     async def complete(self, request: Request) -> Reply:
-        """What the script says, with tokens counted as words."""
+        """What the script says, with tokens counted as words; no words are an empty answer."""
+        if self._delay:
+            await asyncio.sleep(self._delay)
         reply = self._script(request)
         if isinstance(reply, str):
             reply = Reply(Outcome.OK, reply)
+        if reply.ok and not reply.text.strip():
+            reply = replace(reply, outcome=Outcome.UNPARSED, reason="empty")
         if reply.usage == Usage():
             prompt = sum(message.text.count(" ") + 1 for message in request.all_messages)
             reply = replace(reply, usage=Usage(prompt, reply.text.count(" ") + 1, 0))
@@ -112,7 +137,7 @@ def open_scripted(name: str, entry: ModelEntry, _opening: Opening) -> ScriptedMo
             return Reply(Outcome.ERROR, reason="no rule of the script applies")
         return helpers(request)
 
-    return ScriptedModel(name, script)
+    return ScriptedModel(name, script, options.delay)
 
 
 def first_line(error: ValidationError) -> str:
@@ -196,8 +221,10 @@ class Helpers:
         return json.dumps(verdicts)
 
     def _judge(self, request: Request) -> str:
-        labels = request.schema.body["properties"]["label"]["enum"] if request.schema else ["Yes"]
-        return json.dumps({"reasoning": "by script", "label": labels[0]})
+        fields = request.schema.body["properties"] if request.schema else {}
+        labels = fields["label"]["enum"] if fields else ["Yes"]
+        reasoning = {"reasoning": "by script"} if "reasoning" in fields else {}
+        return json.dumps(reasoning | {"label": labels[0]})
 
     def _draw(self, request: Request, what: str) -> float:
         return uniform(request.seed or 0, what, request.record, request.attempt)

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from habitus.content import Found, find, load
-from habitus.content.places import looks_like_path
+from habitus.content.places import looks_like_path, workspace_of
 from habitus.errors import NotFoundError
 from habitus.norms import Culture, find_culture, norms_hash
 from habitus.personas.population import Persona, Population
@@ -35,6 +35,7 @@ def load_population(
         ContentError: every problem of the file with its place, or those of a norm file.
     """
     cultures: dict[str, Culture] = {}
+    workspace = workspace or workspace_of(path)
 
     def check(population: Population) -> Iterator[Found]:
         yield from _find_cultures(population, cultures, workspace)

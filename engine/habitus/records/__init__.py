@@ -15,7 +15,7 @@ from habitus.records.calls import (
     Usage,
     call_key,
 )
-from habitus.records.messages import Message, Prefix, messages
+from habitus.records.messages import Message, Prefix, messages, rubric_first
 from habitus.records.seeds import derive_seed, generator
 from habitus.records.stages import (
     Attempt,
@@ -60,4 +60,5 @@ __all__ = [
     "derive_seed",
     "generator",
     "messages",
+    "rubric_first",
 ]

@@ -51,7 +51,8 @@ class Schema:
     @cached_property
     def canonical(self) -> bytes:
         """The schema in one fixed spelling; the order of properties is kept, as it matters."""
-        return json.dumps(self.body, ensure_ascii=False, separators=(",", ":")).encode()
+        text = json.dumps(self.body, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +138,11 @@ def call_key(identity: str, request: Request) -> bytes:
     s = request.sampling
     rest = [identity, s.temperature, s.top_p, s.max_tokens, s.stop]
     rest += [request.seed, request.repeat, request.attempt]
-    hasher.update(b"\0params\0" + json.dumps(rest, ensure_ascii=False).encode())
+    params = json.dumps(rest, ensure_ascii=False)
+    hasher.update(b"\0params\0" + params.encode("utf-8", "surrogatepass"))
     if request.schema is not None:
-        hasher.update(b"\0schema\0" + request.schema.canonical)
+        name = json.dumps(request.schema.name).encode()  # it is sent, so a model can see it
+        hasher.update(b"\0schema\0" + name + request.schema.canonical)
     return hasher.digest()
 
 

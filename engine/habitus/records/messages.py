@@ -55,3 +55,15 @@ class Prefix:
 def messages(parts: Iterable[tuple[str, str]]) -> tuple[Message, ...]:
     """Messages from (role, text) pairs, as a filled prompt gives them."""
     return tuple(Message(role, text) for role, text in parts)  # type: ignore[arg-type]
+
+
+def rubric_first(parts: Iterable[tuple[str, str]]) -> tuple[Prefix | None, tuple[Message, ...]]:
+    """The system message of a filled prompt as a prefix, and the rest.
+
+    Requests of one kind share their rubric. A prompt without a system message has no prefix:
+    what it begins with may differ from request to request.
+    """
+    first, *rest = messages(parts)
+    if first.role != "system":
+        return None, (first, *rest)
+    return Prefix((first,)), tuple(rest)

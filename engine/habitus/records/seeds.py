@@ -33,4 +33,6 @@ def uniform(seed: int, purpose: str, record: str = "", *numbers: int) -> float:
 
 def _digest(seed: int, purpose: str, record: str, numbers: tuple[int, ...]) -> int:
     text = "\0".join([str(seed), purpose, record, *map(str, numbers)])
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+    return int.from_bytes(
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
+    )

@@ -121,9 +121,10 @@ class SessionRef(BaseModel):
 class History(StageRecord):
     """The sessions of a persona in order, and the norms that they show.
 
-    ``digest`` names the visible turns. ``removed`` lists session numbers of which every attempt
-    revealed the culture, ``missing`` those of which no attempt could be held or checked: a
-    history with missing sessions is not ok and is not shown to any target.
+    ``digest`` names the visible turns, session by session. ``removed`` lists the numbers of
+    sessions that are out because they revealed the culture (every attempt that could be held and
+    checked did), ``missing`` those of which no attempt could be held and checked at all: a history
+    with missing sessions is not ok and is not shown to any target.
     """
 
     persona: str

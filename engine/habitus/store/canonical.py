@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -137,7 +138,7 @@ def _normal(value: Any, path: Path) -> Any:
 
 
 def _number(value: float, path: Path) -> float | int:
-    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 (NaN)
+    if not math.isfinite(value):
         raise UsageError(f"{'.'.join(path) or 'value'}: {value} is no JSON number")
     return int(value) if value.is_integer() and abs(value) < _EXACT else value
 

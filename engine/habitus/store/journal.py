@@ -222,9 +222,7 @@ class Journal:
         kind = self._kinds.get(name)
         if kind is None:
             sql = "INSERT INTO kinds (stage, model, outcome) VALUES (?, ?, ?)"
-            kind = self._db.execute(sql, name).lastrowid
-            assert kind is not None  # noqa: S101  (after an insert)
-            self._kinds[name] = kind
+            kind = self._kinds[name] = int(self._db.execute(sql, name).lastrowid or 0)
         return kind
 
     def _write_records(self, records: Sequence[RecordRow]) -> None:

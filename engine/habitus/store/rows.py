@@ -108,7 +108,7 @@ class RowWriter:
         self, reply: Reply, prefix: Prefix | None, shared: list[tuple[bytes, bytes]]
     ) -> dict[str, Any]:
         out: dict[str, Any] = {"outcome": str(reply.outcome), "text": reply.text}
-        for field in ("reason", "reasoning", "raw", "latency"):
+        for field in ("reason", "reasoning", "raw", "latency", "waited"):
             if value := getattr(reply, field):
                 out[field] = value
         if reply.finish is not None:
