@@ -22,24 +22,25 @@ def change(document: Document, key: str, value: object) -> None:
     if not all(loc):
         raise UsageError(f"--set {key}: write a dotted key, such as history.domain_sessions")
     at = document.data
-    for part in loc[:-1]:
+    for depth, part in enumerate(loc[:-1], start=1):
         if isinstance(at, dict) and at.get(part) is None:
             at[part] = {}
+            _move(document, loc[:depth], {}, key)
         at = at.get(part) if isinstance(at, dict) else None
         if not isinstance(at, dict):
             raise UsageError(f"--set {key}: {part!r} holds no keys of its own")
     if not isinstance(at, dict):
         raise UsageError(f"--set {key}: {document.path} holds no keys")
     at[loc[-1]] = value
-    _move(document, loc, value, Path(f"--set {key}"))
+    _move(document, loc, value, key)
 
 
-def _move(document: Document, loc: Loc, value: object, source: Path) -> None:
+def _move(document: Document, loc: Loc, value: object, key: str) -> None:
     """Forget where the old value stood; the new one stands in the option."""
     for table in (document.positions, document.keys):
         for old in [found for found in table if found[: len(loc)] == loc]:
             del table[old]
-    document.elsewhere[loc] = source
+    document.elsewhere[loc] = Path(f"--set {key}")
     _place(document, loc, value)
 
 

@@ -21,7 +21,7 @@ from habitus.records import Sampling
 
 def _people(data: object) -> object:
     one_of_these = isinstance(data, (int, list, tuple, type(None)))
-    if not one_of_these or isinstance(data, bool):
+    if not one_of_these or isinstance(data, bool) or data in ([], ()):
         raise ValueError("write a number for each culture, or a list of persona ids")
     return data
 
