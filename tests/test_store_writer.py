@@ -60,8 +60,7 @@ async def test_the_first_failure_reaches_all_who_wait_and_all_who_come() -> None
     writer: Writer[Item] = Writer(commit)
     waiting = []
     with contextlib.suppress(StoreError):  # the first group may fail while others are enqueued
-        for _ in range(600):
-            waiting.append(writer.enqueue(Item()))
+        waiting.extend(writer.enqueue(Item()) for _ in range(600))
     found = await asyncio.gather(*waiting, return_exceptions=True)
     assert {(type(error), str(error)) for error in found} == {(StoreError, "the disk is full")}
     await writer.room()
