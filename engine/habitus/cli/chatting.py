@@ -9,7 +9,8 @@ from habitus.agents import Agent
 from habitus.cli.finding import experiment_path
 from habitus.cli.output import print_text, talk
 from habitus.content import find, read_prompt
-from habitus.errors import NotFoundError, UsageError
+from habitus.errors import NotFoundError
+from habitus.experiments import RunStoppedError
 from habitus.experiments.config import RoleConfig, load_experiment
 from habitus.experiments.resolving import PROMPT_FILES
 from habitus.models import ModelEntry, open_model
@@ -58,33 +59,31 @@ async def _talk(
     model = open_model(role.model, entry)
     agent = Agent("persona", model, prefix, role.sampling(), seed)
     try:
-        said = opener if opener is not None else await _say(agent, persona, 0)
-        agent.say(said)
-        print_text(f"{persona}: {said}")
-        await _exchanges(agent, persona)
+        open_chat = _tell(agent, persona, opener or await _say(agent, persona, 0))
+        turn = 1
+        while open_chat and (answer := _hear()):
+            agent.hear(answer)
+            open_chat = _tell(agent, persona, await _say(agent, persona, turn))
+            turn += 1
     finally:
         await model.aclose()
 
 
-async def _exchanges(agent: Agent, persona: str) -> None:
-    turn = 1
-    while (answer := _hear()) and turn < 1000:
-        agent.hear(answer)
-        said = await _say(agent, persona, turn)
-        words, stop, _ = said.partition(_STOP)
-        agent.say(words.strip())
-        print_text(f"{persona}: {words.strip()}")
-        if stop:
-            talk(f"{persona} has ended the chat")
-            return
-        turn += 1
+def _tell(agent: Agent, persona: str, said: str) -> bool:
+    """Show what the persona says; False when it ends the chat with it."""
+    words, stop, _ = said.partition(_STOP)
+    agent.say(words.strip())
+    print_text(f"{persona}: {words.strip()}")
+    if stop:
+        talk(f"{persona} has ended the chat")
+    return not stop
 
 
 async def _say(agent: Agent, persona: str, turn: int) -> str:
     reply = await agent.speak(f"chat/{persona}/t{turn:02d}")
     if not reply.ok:
-        raise UsageError(
-            f"the persona's model gave no usable answer: {reply.outcome} {reply.reason}"
+        raise RunStoppedError(
+            f"the persona's model gave no usable answer: {reply.outcome}, {reply.reason}"
         )
     return reply.text.strip()
 

@@ -23,8 +23,14 @@ def check(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Check files: keys, types, ids, references, placeholders. Exit 1 when something is wrong."""
-    files = list(_files(paths or _default()))
+    """Check files: keys, types, ids, references, placeholders. Exit 1 when something is wrong.
+
+    References are looked up in the workspace that a file lies in, then in the shipped content.
+    """
+    for path in paths or ():
+        if not path.exists():
+            raise UsageError(f"there is no {path}")
+    files = list(dict.fromkeys(_files(paths or _default())))
     if not files:
         raise UsageError("no content file there; give a file or a folder with content folders")
     problems = [problem for path in files for problem in _problems(path)]
@@ -45,8 +51,10 @@ def _default() -> list[Path]:
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    """The content files at or under some paths; a file that is named is always one."""
-    from habitus.cli.kinds import kind_of
+    """The files to check at or under some paths; a file that is named is always one.
+
+    A workspace inside a folder is checked by itself, when it is named.
+    """
     from habitus.content.places import is_workspace
 
     for path in paths:
@@ -54,24 +62,32 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
             yield path
             continue
         others = [folder for folder in path.rglob("*/") if is_workspace(folder)]
-        found = [*sorted(path.rglob("*.yaml")), *sorted(path.rglob("prompts/*.md"))]
-        for file in found:
-            other = any(folder in file.parents for folder in others)
-            if not other and (file.suffix == ".md" or kind_of(file) is not None):
-                yield file
+        found = [file for file in sorted(path.rglob("*.yaml")) if _is_content(path, file)]
+        found += [*sorted(path.rglob("prompts/*.md")), *sorted(path.rglob("history_verifier/*.md"))]
+        yield from (f for f in found if not any(folder in f.parents for folder in others))
+
+
+def _is_content(under: Path, file: Path) -> bool:
+    """Whether a file lies in a content folder; one that is of no kind there is a problem."""
+    from habitus.content import FOLDERS
+
+    within = (under.resolve().name, *file.relative_to(under).parts[:-1])
+    return not set(FOLDERS).isdisjoint(within)
 
 
 def _problems(path: Path) -> tuple[Problem, ...]:
-    from habitus.cli.kinds import check_prompt, kind_of
+    from habitus.cli.kinds import kind_of, placeholders_of
+    from habitus.content import read_prompt
 
-    kind = kind_of(path)
+    kind, placeholders = kind_of(path), placeholders_of(path)
     try:
-        if path.suffix == ".md" and check_prompt(path):
-            return ()
-        if kind is None:
-            what = "no kind of content lies here"
-            return (Problem(what, Place(path), "put it into one of the content folders"),)
-        kind.load(path)
+        if placeholders is not None:
+            read_prompt(path, placeholders)
+        elif kind is None:
+            what = "nothing reads a file of this name here"
+            return (Problem(what, Place(path), "see the README of the folder for names that are"),)
+        else:
+            kind.load(path)
     except ContentError as error:
         return error.problems
     except HabitusError as error:

@@ -39,7 +39,7 @@ def demo(
 ) -> int:
     """Run the demo experiment and show what happens; the same command goes on with it."""
     from habitus.cli.finding import experiment_path, read_changes
-    from habitus.cli.running import run_and_tell
+    from habitus.cli.running import command_line, run_and_tell
     from habitus.cli.watching import Watching
     from habitus.experiments import RunRequest, resolve
 
@@ -47,7 +47,8 @@ def demo(
     study = resolve(experiment_path("demo"), read_changes(changes or []))
     observer = None if quiet else Watching(study)
     request = RunRequest(out=out)
-    code = run_and_tell(study, request, observer, show=True, again=f"habitus demo --out {out}")
+    again = command_line("habitus", "demo", out=out, set=changes)
+    code = run_and_tell(study, request, observer, show=True, again=again)
     talk("")
     print_text(_AFTER.format(out=out))
     return code

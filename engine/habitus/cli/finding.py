@@ -20,9 +20,13 @@ def experiment_path(name: str) -> Path:
 
 
 def run_path(name: str) -> Path:
-    """The directory of a run: a path as it is, an id under ``runs/``."""
-    direct = Path(name)
-    return direct if direct.exists() or "/" in name else Path("runs") / name
+    """The directory of a run: a path as it is, the name of one in ``runs/`` otherwise."""
+    from habitus.store import is_run
+
+    direct, named = Path(name), Path("runs") / name
+    if "/" in name or is_run(direct):
+        return direct
+    return named if is_run(named) or not direct.exists() else direct
 
 
 def read_changes(given: Iterable[str]) -> dict[str, Any]:
@@ -30,7 +34,7 @@ def read_changes(given: Iterable[str]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for text in given:
         key, equals, value = text.partition("=")
-        if not equals or not key:
+        if not equals or not all(key.split(".")):
             raise UsageError(f"--set {text}: write KEY=VALUE, such as seed=7 or none=per_persona")
         changes[key] = _value(value, text)
     return changes

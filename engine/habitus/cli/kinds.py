@@ -12,9 +12,10 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from habitus.checklists import QuerySet, load_queries
-from habitus.content import editor_schema, listing, read_prompt
+from habitus.content import editor_schema, listing
+from habitus.experiments import resolve
 from habitus.experiments.config import Experiment
-from habitus.experiments.resolving import PROMPT_FILES, resolve
+from habitus.experiments.resolving import PROMPT_FILES
 from habitus.experiments.settings import SettingFile, load_setting
 from habitus.histories import Lexicon, load_lexicon
 from habitus.judges import JudgeFile, load_judge
@@ -26,9 +27,9 @@ from habitus.personas import Openers, Population, load_openers, load_population
 class Kind:
     """One kind of content file.
 
-    ``folder`` is one of the content folders, ``pattern`` a glob in it. ``load`` reads a file and
-    raises ``ContentError`` with every problem. ``schema`` is the name of the schema file in the
-    folder, written from ``model``.
+    ``folder`` is one of the content folders, ``pattern`` a glob in it. ``load`` reads a file,
+    and what it refers to in its workspace, and raises ``ContentError`` with every problem.
+    ``schema`` is the name of the schema file in the folder, written from ``model``.
     """
 
     name: str
@@ -66,18 +67,15 @@ KINDS = (
 )
 
 
-def check_prompt(path: Path) -> bool:
-    """Check a prompt of a helping role against the placeholders that are filled in it.
+def placeholders_of(path: Path) -> frozenset[str] | None:
+    """What is filled in a prompt of a helping role; None when the file is no such prompt.
 
-    Returns:
-        False when the file is no such prompt. Prompts of settings and judges are checked with
-        the file that names them.
+    Prompts of settings and judges are checked with the file that names them.
     """
     for folder, name, placeholders in PROMPT_FILES.values():
         if path.resolve().as_posix().endswith(f"/{folder}/{name}.md"):
-            read_prompt(path, placeholders)
-            return True
-    return False
+            return placeholders
+    return None
 
 
 def kind_of(path: Path) -> Kind | None:

@@ -34,29 +34,29 @@ def run(
     changes: SetOption = None,
     limit: LimitOption = None,
     fork: Annotated[
-        Path | None, typer.Option("--fork", help="Start with the stored answers of this run.")
+        str | None,
+        typer.Option("--fork", help="Start a new run with the stored answers of this one."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
 ) -> int:
     """Run an experiment; the same command goes on where it stopped."""
-    from habitus.cli.finding import experiment_path, read_changes
+    from habitus.cli.finding import experiment_path, read_changes, run_path
     from habitus.cli.progress import Progress
-    from habitus.cli.running import run_and_tell
-    from habitus.experiments import RunRequest, resolve, stage_named
+    from habitus.cli.running import command_line, run_and_tell
+    from habitus.experiments import RunRequest, Stage, resolve, stage_named
 
-    path = experiment_path(experiment)
-    study = resolve(path, read_changes(changes or []))
+    until = stage_named(stage)
+    study = resolve(experiment_path(experiment), read_changes(changes or []))
     request = RunRequest(
         out=out or Path("runs") / study.experiment.id,
-        until=stage_named(stage),
+        until=until,
         limit=limit,
-        fork=fork,
+        fork=run_path(fork) if fork else None,
         base=Path.cwd(),
     )
+    options = {"out": out, "set": changes, "limit": limit, "fork": fork}
+    options |= {"stage": stage} if until is not Stage.VERDICTS else {}
+    again = command_line("habitus", "run", experiment, **options)
     talk(f"{study.experiment.id}: writing to {request.out}")
     observer: Any = None if quiet else Progress(study, request)
-    return run_and_tell(study, request, observer, show=not quiet, again=_again(experiment, out))
-
-
-def _again(experiment: str, out: Path | None) -> str:
-    return f"habitus run {experiment}" + (f" --out {out}" if out else "")
+    return run_and_tell(study, request, observer, show=not quiet, again=again)

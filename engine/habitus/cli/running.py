@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 
 from habitus.cli.output import talk
@@ -19,12 +20,14 @@ def run_and_tell(
         0 when complete, 1 when too many calls failed. An interrupt is raised again after the
         command that goes on has been told.
     """
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         summary = run_experiment(study, request, observer)
     except KeyboardInterrupt:
         talk(f"stopped; everything that was answered is kept. To go on: {again}")
         raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
     if show:
         print_results(request)
     return _close(study, summary)
@@ -43,14 +46,38 @@ def _close(study: Study, summary: RunSummary) -> int:
         talk("nothing left to do: every answer is stored, no call was made")
     else:
         talk(f"{summary.calls} calls made, {summary.hits} answers were stored already")
-    failures = [c for c in summary.counts if c.outcome != "ok"]
-    if failures:
-        talk("calls without a usable answer:")
-        for count in failures:
-            talk(f"  {count.stage}  {count.model}  {count.outcome}: {count.calls}")
+    _tell_failures(summary)
     allowed = study.experiment.limits.failures
-    if allowed is not None and summary.failed_share > allowed:
-        share, most = f"{summary.failed_share:.1%}", f"{allowed:.1%}"
-        talk(f"{share} of all calls have no usable answer, over the limit of {most}")
-        return 1
-    return 0
+    over = {
+        what: share
+        for what, share in summary.failed_shares.items()
+        if allowed is not None and share > allowed
+    }
+    for what, share in over.items():
+        talk(f"{share:.1%} of all {what} have no usable answer, over the limit of {allowed:.1%}")
+    return 1 if over else 0
+
+
+def _tell_failures(summary: RunSummary) -> None:
+    lines = [
+        f"  calls  {c.stage}  {c.model}  {c.outcome}: {c.calls}"
+        for c in summary.counts
+        if c.outcome != "ok" and c.calls
+    ]
+    lines += [
+        f"  {table}  {outcome}: {n}"
+        for table, found in summary.records.items()
+        for outcome, n in found.items()
+        if outcome != "ok"
+    ]
+    if lines:
+        talk("\n".join(["without a usable answer:", *lines]))
+
+
+def command_line(*command: str, **options: object) -> str:
+    """A command as it can be typed again; options without a value are left out."""
+    words = list(command)
+    for name, value in options.items():
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            words += [] if one is None else [f"--{name}", str(one)]
+    return shlex.join(words)

@@ -63,6 +63,8 @@ def _expected(run: RunDir) -> dict[str, int]:
 def _stage(run: RunDir, table: str, expected: int) -> dict[str, Any]:
     outcomes = {str(outcome): n for outcome, n in run.records.counts(table).items()}
     records = sum(outcomes.values())
+    if table == "attempts":  # several attempts may be made at one session
+        records = len({name.rpartition("/")[0] for name in run.records.ids(table)})
     return {
         "stage": table,
         "done": outcomes.get("ok", 0),

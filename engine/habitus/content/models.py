@@ -83,10 +83,13 @@ def _problem(document: Document, model: type[BaseModel], error: ErrorDetails) ->
         return Problem(
             f"unknown key {loc[-1]!r}", document.place(loc, of_key=True), _near(model, loc)
         )
+    if error["type"] == "missing" and isinstance(loc[-1], int):
+        what = f"{_dotted(loc[:-1])}: item {loc[-1] + 1} is missing"
+        return Problem(what, document.place(loc[:-1]))
     if error["type"] == "missing":
         where = f" in {_dotted(loc[:-1])}" if loc[:-1] else ""
         return Problem(f"missing key {loc[-1]!r}{where}", document.place(loc[:-1], of_key=True))
-    message = error["msg"].removeprefix("Value error, ")
+    message = _message(error)
     if loc[-1:] == ("[key]",):
         what = f"{_dotted(loc[:-1])}: {message}"
         return Problem(what, document.place(loc[:-1], of_key=True))
@@ -94,6 +97,25 @@ def _problem(document: Document, model: type[BaseModel], error: ErrorDetails) ->
         loc = loc[:-1]
     what = f"{_dotted(loc)}: {message}" if loc else message
     return Problem(what, document.place(loc), _got(error))
+
+
+def _message(error: ErrorDetails) -> str:
+    """What pydantic says, in the words of somebody who writes YAML and not Python."""
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "model_type" | "dict_type":
+            return "must hold keys of its own"
+        case "tuple_type" | "list_type":
+            return "must be a list"
+        case "too_short":
+            return f"needs at least {_items(context['min_length'])}"
+        case "too_long":
+            return f"takes at most {_items(context['max_length'])}"
+    return error["msg"].removeprefix("Value error, ")
+
+
+def _items(count: int) -> str:
+    return f"{count} item" if count == 1 else f"{count} items"
 
 
 def _real_loc(document: Document, loc: Loc) -> Loc:

@@ -32,13 +32,15 @@ class Document:
     """Plain data of a YAML file and the place of each of its parts.
 
     ``positions`` maps a path of keys and indices to (line, column) of the value; ``keys`` does
-    the same for the key itself.
+    the same for the key itself. ``elsewhere`` names the source of parts that were set from
+    outside the file; they stand at line 0.
     """
 
     path: Path
     data: Any
     positions: dict[Loc, tuple[int, int]] = field(default_factory=dict)
     keys: dict[Loc, tuple[int, int]] = field(default_factory=dict)
+    elsewhere: dict[Loc, Path] = field(default_factory=dict)
 
     def place(self, loc: Loc = (), *, of_key: bool = False) -> Place:
         """The place of a part, or of the nearest part around it that stands in the file."""
@@ -46,8 +48,14 @@ class Document:
         for end in range(len(loc), -1, -1):
             for table in tables:
                 if loc[:end] in table:
-                    return Place(self.path, *table[loc[:end]])
+                    return Place(self._source(loc[:end]), *table[loc[:end]])
         return Place(self.path, 1, 1)
+
+    def _source(self, loc: Loc) -> Path:
+        for end in range(len(loc), 0, -1):
+            if loc[:end] in self.elsewhere:
+                return self.elsewhere[loc[:end]]
+        return self.path
 
     def problem(self, loc: Loc, what: str, hint: str = "") -> Problem:
         """A problem at one part of the file."""

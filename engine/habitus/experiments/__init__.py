@@ -12,7 +12,7 @@ with stable ids. The package does not know how anything is shown.
 from habitus.experiments.config import Experiment, load_experiment
 from habitus.experiments.counting import stage_counts
 from habitus.experiments.planning import plan_costs
-from habitus.experiments.resolving import Study, resolve
+from habitus.experiments.resolving import resolve
 from habitus.experiments.running import (
     Observer,
     RunRequest,
@@ -21,6 +21,7 @@ from habitus.experiments.running import (
     run_experiment,
 )
 from habitus.experiments.stages import TABLES, Stage, stage_named
+from habitus.experiments.study import Study
 from habitus.experiments.tabulating import View, read_materials, run_filter, run_results
 
 __all__ = [

@@ -8,9 +8,9 @@ from habitus.checklists import Evaluator, Recommender
 from habitus.checklists.evaluator import EvaluationForm
 from habitus.experiments.config import RoleConfig
 from habitus.experiments.pipeline import Cast, Plan
-from habitus.experiments.resolving import Study
 from habitus.experiments.responding import Responder, Target
 from habitus.experiments.safety import SafetyReview
+from habitus.experiments.study import Study
 from habitus.histories import (
     AgentSimulator,
     FilterRules,

@@ -11,13 +11,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from habitus.content import ContentModel, Found, load
+from habitus.content.fields import Slug
 from habitus.models.entry import ModelEntry
 from habitus.records import Sampling
 
-Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=60)]
+
+def _people(data: object) -> object:
+    one_of_these = isinstance(data, (int, list, tuple, type(None)))
+    if not one_of_these or isinstance(data, bool) or data in ([], ()):
+        raise ValueError("write a number for each culture, or a list of persona ids")
+    return data
+
+
+People = Annotated[
+    Annotated[int, Field(ge=1)] | Annotated[tuple[str, ...], Field(min_length=1)] | None,
+    BeforeValidator(_people),
+]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 #: What may differ when a run goes on: nothing here can change an answer or which are asked for.
@@ -137,10 +149,10 @@ class Experiment(ContentModel):
     domain: Slug
     cultures: tuple[Slug, ...] = Field(min_length=1)
     population: str | None = Field(default=None, description="default: the domain's name")
-    personas: Annotated[int, Field(ge=1)] | tuple[str, ...] | None = Field(
+    personas: People = Field(
         default=None, description="the first N of each culture, or ids; default: all"
     )
-    norms: dict[Slug, tuple[str, ...]] = Field(
+    norms: dict[Slug, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
         default_factory=dict, description="cut a culture to these norms"
     )
     seed: int = Field(ge=0, lt=2**63)
@@ -150,7 +162,7 @@ class Experiment(ContentModel):
     history: HistoryConfig = HistoryConfig()
     filter: FilterConfig = FilterConfig()
     checklist: ChecklistConfig = ChecklistConfig()
-    settings: tuple[str, ...] = Field(default=("none", "hist", "ccot", "norms"), min_length=1)
+    settings: tuple[Slug, ...] = Field(default=("none", "hist", "ccot", "norms"), min_length=1)
     none: Literal["shared", "per_persona"] = "shared"
     neutral_norms: Literal["omit", "include"] = Field(
         default="omit", description="whether the setting norms lists norms without a stance"
@@ -201,16 +213,22 @@ def check_experiment(experiment: Experiment) -> Iterator[Found]:
     low, high = experiment.history.exchanges
     if low > high:
         yield Found(("history", "exchanges"), f"least exchanges {low} exceed the most {high}")
+    for culture in experiment.norms:
+        if culture not in experiment.cultures:
+            yield Found(("norms", culture), f"{culture!r} is not among the cultures")
     yield from _repeated(experiment)
 
 
 def _repeated(experiment: Experiment) -> Iterator[Found]:
-    for field in ("cultures", "settings"):
-        seen: set[str] = set()
-        for index, name in enumerate(getattr(experiment, field)):
-            if name in seen:
-                yield Found((field, index), f"{name!r} stands twice")
-            seen.add(name)
-    for culture in experiment.norms:
-        if culture not in experiment.cultures:
-            yield Found(("norms", culture), f"{culture!r} is not among the cultures")
+    chosen = experiment.personas
+    lists: dict[tuple[str, ...], tuple[str, ...]] = {
+        ("cultures",): experiment.cultures,
+        ("settings",): experiment.settings,
+        ("personas",): chosen if isinstance(chosen, tuple) else (),
+        ("queries", "ids"): experiment.queries.ids,
+        **{("norms", culture): ids for culture, ids in experiment.norms.items()},
+    }
+    for loc, names in lists.items():
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield Found((*loc, index), f"{name!r} stands twice")

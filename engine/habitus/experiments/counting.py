@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from habitus.experiments.resolving import Study
 from habitus.experiments.settings import Setting
+from habitus.experiments.study import Study
 
 
 class StageCounts(BaseModel):

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from habitus.analysis import Design
 from habitus.experiments.counting import StageCounts, stage_counts
-from habitus.experiments.resolving import Study
+from habitus.experiments.study import Study
 from habitus.records import NormState
 
 

@@ -12,13 +12,25 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 
-async def pilot_first(items: Iterable[Item], work: Callable[[Item], Awaitable[object]]) -> None:
-    """Work on the first item alone, then on all others at once."""
+async def pilot_first(
+    items: Iterable[Item],
+    ask: Callable[[Item], Awaitable[Answer]],
+    use: Callable[[Item, Answer], Awaitable[object]],
+) -> None:
+    """Ask for the first item alone, then for all others at once; use each answer when it comes.
+
+    The others wait for the answer to the first, not for what is made of it.
+    """
     first, *rest = items
-    await work(first)
-    await together(rest, work)
+    answer = await ask(first)
+
+    async def work(item: Item | None) -> None:
+        await (use(first, answer) if item is None else use(item, await ask(item)))
+
+    await together([None, *rest], work)
 
 
 async def together(items: Iterable[Item], work: Callable[[Item], Awaitable[object]]) -> None:

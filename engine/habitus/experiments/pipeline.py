@@ -21,7 +21,7 @@ from habitus.experiments.settings import Setting
 from habitus.experiments.stages import Stage
 from habitus.histories import SessionFilter, SessionPlan, make_history
 from habitus.personas.portrait import Portrait
-from habitus.records import Attempt, History, Prefix, Recommendation, Response, StageRecord
+from habitus.records import Attempt, History, Outcome, Prefix, Recommendation, Response, StageRecord
 
 
 class Records(Protocol):
@@ -29,6 +29,10 @@ class Records(Protocol):
 
     async def put(self, table: str, record: StageRecord) -> None:
         """Keep a record; the same id is replaced."""
+        ...
+
+    async def drop(self, table: str, name: str) -> None:
+        """Forget a record that is no longer made, if there is one."""
         ...
 
 
@@ -111,6 +115,8 @@ class Pipeline:
         attempts = await self.cast.filter.session(portrait, plan)
         for attempt in attempts:
             await self.records.put("attempts", attempt)
+        for number in range(len(attempts), self.cast.filter.rules.attempts):
+            await self.records.drop("attempts", f"{plan.id}/a{number}")
         return attempts
 
     async def _norms_flow(self, portrait: Portrait) -> None:
@@ -138,12 +144,15 @@ class Pipeline:
             for prefix, group in prefixes
             for target in self.cast.targets
         ]
-        usable = history is None or not history.reason
+        usable = history is None or history.outcome is Outcome.OK
 
-        async def work(question: Question) -> None:
-            await self._respond(question, (portrait,), usable=usable)
+        async def ask(question: Question) -> Response:
+            return await self._respond(question, usable=usable)
 
-        await together(groups, lambda group: pilot_first(group, work))
+        async def use(question: Question, response: Response) -> None:
+            await self._score(question, response, (portrait,))
+
+        await together(groups, lambda group: pilot_first(group, ask, use))
 
     def _prefixes(
         self, portrait: Portrait, settings: Sequence[Setting], sessions: Sequence[Attempt]
@@ -184,7 +193,8 @@ class Pipeline:
         ]
 
         async def work(question: Question) -> None:
-            await self._respond(question, self.plan.portraits, usable=True)
+            response = await self._respond(question, usable=True)
+            await self._score(question, response, self.plan.portraits)
 
         await windowed(questions, work, self.plan.personas_at_once)
 
@@ -196,14 +206,17 @@ class Pipeline:
             for query in self.plan.queries
         ]
 
-    async def _respond(
-        self, question: Question, portraits: Sequence[Portrait], *, usable: bool
-    ) -> None:
+    async def _respond(self, question: Question, *, usable: bool) -> Response:
         if usable:
             response = await self.cast.responder.respond(question)
         else:
             response = failed_response(question, "the persona's history is not complete")
         await self.records.put("responses", response)
+        return response
+
+    async def _score(
+        self, question: Question, response: Response, portraits: Sequence[Portrait]
+    ) -> None:
         if self.until >= Stage.VERDICTS:
             await together(portraits, lambda p: self._evaluate(response, p, question.query))
             await self._review(response, question.query)

@@ -15,7 +15,7 @@ from statistics import fmean
 
 from habitus.experiments.config import RoleConfig
 from habitus.experiments.counting import is_shared, stage_counts
-from habitus.experiments.resolving import Study
+from habitus.experiments.study import Study
 from habitus.models import ModelEntry, Price
 from habitus.records import Usage
 
@@ -68,6 +68,8 @@ def plan_costs(study: Study, limit: int | None = None) -> list[StagePlan]:
 def _works(study: Study, limit: int | None) -> Iterator[_Work]:
     yield from _history_works(study, limit)
     counts = stage_counts(study, limit)
+    people = [bool(portrait.active) for portrait in study.portraits]
+    judged = counts.evaluations * sum(people) // len(people)  # without items there is no call
     roles, texts = study.experiment.roles, _Texts(study)
     yield _Work(
         "checklists",
@@ -84,14 +86,14 @@ def _works(study: Study, limit: int | None) -> Iterator[_Work]:
     yield _Work(
         "verdicts",
         roles.evaluator,
-        (counts.evaluations, counts.evaluations),
+        (judged, judged),
         texts.evaluate + answer,
         texts.evaluate_system,
         round(texts.items * 60),
     )
     if roles.safety:
         calls = (counts.safety, counts.safety)
-        yield _Work("safety", roles.safety, calls, 300 + texts.query + answer, 250, 80)
+        yield _Work("judge/safety", roles.safety, calls, 300 + texts.query + answer, 250, 80)
 
 
 def _history_works(study: Study, limit: int | None) -> Iterator[_Work]:

@@ -1,29 +1,30 @@
-"""From an experiment file to a study: everything it refers to, read and checked.
+"""From an experiment file to a study: everything it refers to, found, read and checked.
 
-A study holds the cultures, personas, queries, openers, settings, prompts and judges of an
-experiment, and the hash of every file they came from: a run goes on only over the same content.
+    study = resolve(Path("experiments/demo.yaml"), {"seed": 7})
+
+Problems are reported together as far as they can be seen together: all of the file itself, then
+all references that lead nowhere, then all references that do not fit each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from habitus.checklists import Query, QuerySet, load_queries
-from habitus.content import Document, Found, Prompt, find, read_prompt, read_yaml
+from habitus.content import Document, Found, find, read_prompt, read_yaml
 from habitus.content.models import file_hash, from_document
 from habitus.content.places import looks_like_path, workspace_of
-from habitus.errors import ContentError
+from habitus.content.yamlfile import Loc
+from habitus.errors import ContentError, NotFoundError, Problem
+from habitus.experiments.changing import change
 from habitus.experiments.config import Experiment, check_experiment
+from habitus.experiments.references import References, reference_problems
 from habitus.experiments.settings import Setting, load_setting
-from habitus.histories import Lexicon, OpenerPool, load_lexicon
+from habitus.experiments.study import Prompts, Study
+from habitus.histories import OpenerPool, load_lexicon
 from habitus.judges import Judge, load_judge
-from habitus.norms import Culture
-from habitus.personas import Persona, find_population, load_openers, sheet, states
-from habitus.personas.portrait import Portrait
-from habitus.personas.sheets import labels
+from habitus.personas import Openers, Persona, load_openers, load_population
 
 #: Prompt files of the helping roles: field of ``Prompts`` to folder, name and placeholders.
 PROMPT_FILES: Mapping[str, tuple[str, str, frozenset[str]]] = {
@@ -44,81 +45,6 @@ PROMPT_FILES: Mapping[str, tuple[str, str, frozenset[str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Prompts:
-    """The prompts of the helping roles."""
-
-    persona: Prompt
-    assistant: Prompt
-    dialogue: Prompt
-    verifier: Prompt
-    recommend: Prompt
-    evaluate: Prompt
-
-
-@dataclass(frozen=True)
-class Study:
-    """An experiment with all it refers to.
-
-    ``files`` maps the name of each content file to its hash.
-    """
-
-    experiment: Experiment
-    cultures: Mapping[str, Culture]
-    personas: Sequence[Persona]
-    query_set: QuerySet
-    queries: Sequence[Query]
-    pools: Sequence[OpenerPool]
-    settings: Sequence[Setting]
-    prompts: Prompts
-    lexicon: Lexicon
-    safety: Judge | None
-    files: Mapping[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def portraits(self) -> tuple[Portrait, ...]:
-        """What the stages need of each persona, in the order of the population."""
-        return tuple(self._portrait(persona) for persona in self.personas)
-
-    @cached_property
-    def norms_text(self) -> dict[str, str]:
-        """For each persona the text of the setting that spells its norms out."""
-        included = self.experiment.neutral_norms == "include"
-        return {
-            p.id: "\n".join(
-                sheet(
-                    p,
-                    self.cultures[p.culture],
-                    neutral="listed" if included else "omit",
-                    norms=self._in_play(p.culture),
-                    label="none",
-                    wording="full",
-                )
-            )
-            for p in self.personas
-        }
-
-    def _portrait(self, persona: Persona) -> Portrait:
-        culture = self.cultures[persona.culture]
-        in_play = self._in_play(culture.culture)
-        label_of = {norm: label for label, norm in labels(culture).items()}
-        chosen = [norm for norm in culture.norms if norm.id in in_play]
-        state = states(persona, culture)
-        lines = sheet(persona, culture, neutral=self.experiment.history.neutral, norms=in_play)
-        return Portrait(
-            id=persona.id,
-            culture=culture.culture,
-            states={norm.id: state[norm.id] for norm in chosen},
-            statements={norm.id: norm.statement for norm in chosen},
-            labels={norm.id: label_of[norm.id] for norm in chosen},
-            sheet="\n".join(lines),
-        )
-
-    def _in_play(self, culture: str) -> tuple[str, ...]:
-        every = tuple(norm.id for norm in self.cultures[culture].norms)
-        return self.experiment.norms.get(culture) or every
-
-
 def resolve(
     path: Path, changes: Mapping[str, object] | None = None, workspace: Path | None = None
 ) -> Study:
@@ -130,92 +56,105 @@ def resolve(
         workspace: where content is looked for first; by default the workspace of the file.
 
     Raises:
-        ContentError: every problem of the first file that has any, with its places.
-        NotFoundError: a reference that leads nowhere.
+        ContentError: the problems of the first file that has any, each with its place; for the
+            experiment file itself also references that lead nowhere or do not fit.
     """
     document = read_yaml(path)
     for key, value in (changes or {}).items():
-        _set(document, key, value)
+        change(document, key, value)
     experiment = from_document(document, Experiment, check_experiment)
     return _Reader(experiment, document, workspace or workspace_of(path)).study()
-
-
-def _set(document: Document, key: str, value: object) -> None:
-    """Set a dotted key in the data; places of new keys are those of the part around them."""
-    at = document.data
-    *parents, last = key.split(".")
-    for part in parents:
-        if not isinstance(at, dict) or not isinstance(at.setdefault(part, {}), dict):
-            what = f"cannot set {key!r}: {part!r} holds no keys"
-            raise ContentError([document.problem((), what)])
-        at = at[part]
-    at[last] = value
 
 
 class _Reader:
     """Reads the files of an experiment and remembers their hashes."""
 
-    def __init__(self, experiment: Experiment, document: Document, workspace: Path | None) -> None:
+    def __init__(self, experiment: Experiment, document: Document, workspace: Path) -> None:
         self.experiment = experiment
         self.document = document
         self.workspace = workspace
         self.files: dict[str, str] = {}
+        self.problems: list[Problem] = []
 
     def study(self) -> Study:
-        cultures, personas = self._personas()
-        query_set = load_queries(
-            self._find("checklists", self.experiment.queries.file or self.experiment.domain)
-        )
-        self._refuse(self._reference_problems(cultures, query_set))
+        found = self._references()
+        self._refuse(reference_problems(self.experiment, found))
         return Study(
             experiment=self.experiment,
-            cultures=cultures,
-            personas=personas,
-            query_set=query_set,
-            queries=_chosen(query_set, self.experiment),
-            pools=self._pools(),
-            settings=tuple(self._setting(name) for name in self.experiment.settings),
+            cultures={name: found.cultures[name] for name in self.experiment.cultures},
+            personas=_chosen_personas(self.experiment, found.population.personas),
+            query_set=found.queries,
+            queries=_chosen_queries(self.experiment, found.queries),
+            pools=self._pools(found),
+            settings=found.settings,
             prompts=self._prompts(),
-            lexicon=load_lexicon(self._find("judges", "history_verifier/lexicon")),
+            lexicon=load_lexicon(self._find("judges", "history_verifier/lexicon", ())),
             safety=self._safety(),
             files=dict(sorted(self.files.items())),
         )
 
-    def _find(self, folder: str, name: str, suffix: str = ".yaml") -> Path:
-        """The path of a content file, noted with its hash."""
-        direct = looks_like_path(name) and Path(name).suffix != ""
-        path = Path(name) if direct else find(folder, f"{name}{suffix}", self.workspace)
-        self.files[str(path) if direct else f"{folder}/{name}{suffix}"] = file_hash(path)
-        return path
-
-    def _personas(self) -> tuple[dict[str, Culture], list[Persona]]:
+    def _references(self) -> References:
+        """What the experiment names. Names that lead nowhere are reported together."""
         experiment = self.experiment
-        name = experiment.population or experiment.domain
-        self._find("personas", name)
-        population, known = find_population(name, self.workspace)
-        self._refuse(_missing_cultures(experiment, known))
-        cultures = {culture: known[culture] for culture in experiment.cultures}
-        for culture in cultures:
-            self._find("norms", f"{population.domain}/{culture}")
-        of_cultures = [p for p in population.personas if p.culture in cultures]
-        self._refuse(_unknown_personas(experiment, of_cultures))
-        return cultures, _chosen_personas(experiment, of_cultures)
-
-    def _pools(self) -> tuple[OpenerPool, ...]:
-        history = self.experiment.history
-        sources = (
-            ("domain", history.domain_openers or self.experiment.domain, history.domain_sessions),
-            ("everyday", history.everyday_openers, history.everyday_sessions),
+        people = self._named("personas", experiment.population, ("population",))
+        queries = self._named("checklists", experiment.queries.file, ("queries", "file"))
+        openers = self._openers()
+        settings = [
+            self._find("experiments", f"settings/{name}", ("settings", index))
+            for index, name in enumerate(experiment.settings)
+        ]
+        self._refuse(())
+        population, cultures = load_population(people, self.workspace)
+        for culture in experiment.cultures:
+            if culture in cultures:
+                self._find("norms", f"{population.domain}/{culture}", ("cultures",))
+        return References(
+            population=population,
+            cultures=cultures,
+            queries=load_queries(queries),
+            domain_openers=load_openers(openers[0]),
+            everyday_openers=load_openers(openers[1]),
+            settings=tuple(map(self._setting, settings)),
         )
-        pools = []
-        for kind, name, sessions in sources:
-            openers = load_openers(self._find("personas", f"openers/{name}")).openers
-            pairs = tuple((opener.id, opener.text) for opener in openers)
-            pools.append(OpenerPool("domain" if kind == "domain" else "everyday", pairs, sessions))
-        return tuple(pools)
 
-    def _setting(self, name: str) -> Setting:
-        path = self._find("experiments", f"settings/{name}")
+    def _find(self, folder: str, name: str, at: Loc, suffix: str = ".yaml") -> Path:
+        """The path of a content file, noted with its hash; ``at`` is the key that names it."""
+        direct = looks_like_path(name) and Path(name).suffix in {".yaml", ".yml"}
+        try:
+            path = Path(name) if direct else find(folder, f"{name}{suffix}", self.workspace)
+            self.files[str(path) if direct else f"{folder}/{name}{suffix}"] = file_hash(path)
+        except NotFoundError as error:
+            self.problems.append(self.document.problem(at, str(error)))
+        except OSError as error:
+            what = f"{name} cannot be read: {error.strerror or error}"
+            self.problems.append(self.document.problem(at, what))
+        else:
+            return path
+        return Path(name)
+
+    def _named(self, folder: str, name: str | None, at: Loc) -> Path:
+        """A file that goes by the domain's name where the experiment gives none."""
+        return self._find(folder, name or self.experiment.domain, at if name else ("domain",))
+
+    def _openers(self) -> tuple[Path, Path]:
+        history = self.experiment.history
+        domain = history.domain_openers or self.experiment.domain
+        at: Loc = ("history", "domain_openers") if history.domain_openers else ("domain",)
+        return (
+            self._find("personas", f"openers/{domain}", at),
+            self._find(
+                "personas", f"openers/{history.everyday_openers}", ("history", "everyday_openers")
+            ),
+        )
+
+    def _pools(self, found: References) -> tuple[OpenerPool, ...]:
+        history = self.experiment.history
+        return (
+            OpenerPool("domain", _texts(found.domain_openers), history.domain_sessions),
+            OpenerPool("everyday", _texts(found.everyday_openers), history.everyday_sessions),
+        )
+
+    def _setting(self, path: Path) -> Setting:
         setting = load_setting(path)
         for prompt in (setting.file.system_prompt, setting.file.query_prompt):
             if prompt:
@@ -223,67 +162,47 @@ class _Reader:
         return setting
 
     def _prompts(self) -> Prompts:
-        read = {
-            field: read_prompt(self._find(folder, name, ".md"), placeholders)
+        paths = {
+            field: (self._find(folder, name, (), ".md"), placeholders)
             for field, (folder, name, placeholders) in PROMPT_FILES.items()
         }
-        return Prompts(**read)
+        self._refuse(())
+        return Prompts(**{field: read_prompt(*found) for field, found in paths.items()})
 
     def _safety(self) -> Judge | None:
         if self.experiment.roles.safety is None:
             return None
-        path = self._find("judges", "safety/judge")
-        self._find("judges", "safety/prompt", ".md")
+        path = self._find("judges", "safety/judge", ("roles", "safety"))
+        self._find("judges", "safety/prompt", ("roles", "safety"), ".md")
+        self._refuse(())
         return load_judge(path)
 
-    def _reference_problems(
-        self, cultures: Mapping[str, Culture], queries: QuerySet
-    ) -> Iterator[Found]:
-        for culture, ids in self.experiment.norms.items():
-            known = {norm.id for norm in cultures[culture].norms}
-            for index, norm in enumerate(ids):
-                if norm not in known:
-                    yield Found(("norms", culture, index), f"{culture} has no norm {norm!r}")
-        known_queries = {query.id for query in queries.queries}
-        for index, query in enumerate(self.experiment.queries.ids):
-            if query not in known_queries:
-                where = f"the query file {queries.id!r} has {len(known_queries)} others"
-                yield Found(("queries", "ids", index), f"no query {query!r}", where)
-
-    def _refuse(self, found: Iterator[Found]) -> None:
-        problems = [self.document.problem(f.loc, f.what, f.hint) for f in found]
-        if problems:
-            raise ContentError(problems)
-
-
-def _missing_cultures(experiment: Experiment, known: Mapping[str, Culture]) -> Iterator[Found]:
-    for index, culture in enumerate(experiment.cultures):
-        if culture not in known:
-            hint = (
-                f"it has {', '.join(known)}; add personas with: habitus personas sample {culture}"
+    def _refuse(self, found: Iterable[Found]) -> None:
+        """Stop if anything is wrong so far."""
+        self.problems += [self.document.problem(f.loc, f.what, f.hint) for f in found]
+        if self.problems:
+            raise ContentError(
+                sorted(self.problems, key=lambda p: (str(p.place.path), p.place.line))
             )
-            what = f"the population has no persona of {culture!r}"
-            yield Found(("cultures", index), what, hint)
 
 
-def _unknown_personas(experiment: Experiment, personas: Sequence[Persona]) -> Iterator[Found]:
-    known = {persona.id for persona in personas}
-    if isinstance(experiment.personas, tuple):
-        for index, name in enumerate(experiment.personas):
-            if name not in known:
-                yield Found(("personas", index), f"no persona {name!r} of these cultures")
+def _texts(openers: Openers) -> tuple[tuple[str, str], ...]:
+    return tuple((opener.id, opener.text) for opener in openers.openers)
 
 
-def _chosen_personas(experiment: Experiment, personas: Sequence[Persona]) -> list[Persona]:
-    if isinstance(experiment.personas, tuple):
-        return [p for p in personas if p.id in experiment.personas]
-    chosen = []
+def _chosen_personas(experiment: Experiment, personas: Iterable[Persona]) -> list[Persona]:
+    """The personas of an experiment, in the order of their file within each culture."""
+    chosen: list[Persona] = []
     for culture in experiment.cultures:
-        chosen += [p for p in personas if p.culture == culture][: experiment.personas]
+        people = [p for p in personas if p.culture == culture]
+        if isinstance(experiment.personas, tuple):
+            chosen += [p for p in people if p.id in experiment.personas]
+        else:
+            chosen += people[: experiment.personas]
     return chosen
 
 
-def _chosen(queries: QuerySet, experiment: Experiment) -> tuple[Query, ...]:
+def _chosen_queries(experiment: Experiment, queries: QuerySet) -> tuple[Query, ...]:
     """The queries of an experiment, in the order of their file."""
     wanted = experiment.queries
     taken: dict[str, int] = {}

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,12 +24,13 @@ from habitus.experiments.casting import make_cast, make_plan, model_names
 from habitus.experiments.config import MAY_CHANGE
 from habitus.experiments.materials import materials, run_config
 from habitus.experiments.pipeline import Pipeline
-from habitus.experiments.resolving import Study
 from habitus.experiments.stages import Stage
+from habitus.experiments.study import Study
 from habitus.experiments.tabulating import STUDY, write_results
-from habitus.models import CallLog, Opening, Recorded, open_model
+from habitus.models import CallLog, ChatModel, Opening, Recorded, open_model
+from habitus.models.entry import Factory
 from habitus.records import Outcome, StageRecord
-from habitus.store import CallCount, RunDir
+from habitus.store import CallCount, RunDir, is_run
 
 DONE = "done.json"
 
@@ -73,7 +75,8 @@ class RunRequest:
     """What is asked of a run.
 
     ``limit`` takes the first queries of each persona; ``fork`` starts a new run with the stored
-    calls of an old one; ``base`` is where relative paths of model entries start.
+    calls of an old one; ``base`` is where relative paths of model entries start. ``opener``
+    makes models of entries: give one of your own to put another model behind a name.
     """
 
     out: Path
@@ -81,24 +84,38 @@ class RunRequest:
     limit: int | None = None
     fork: Path | None = None
     base: Path = field(default_factory=Path.cwd)
+    opener: Factory = open_model
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What a run came to. ``calls`` and ``hits`` are of this session, ``counts`` of the run."""
+    """What a run came to.
+
+    ``calls`` and ``hits`` are of this session, ``counts`` (calls) and ``records`` (by table and
+    outcome) of the run. ``unchanged``: there was nothing left to do.
+    """
 
     out: Path
     calls: int
     hits: int
     counts: tuple[CallCount, ...]
+    records: Mapping[str, Mapping[Outcome, int]]
     unchanged: bool = False
 
     @property
-    def failed_share(self) -> float:
-        """Share of the run's calls whose answer cannot be used."""
-        total = sum(count.calls for count in self.counts)
-        bad = sum(count.calls for count in self.counts if count.outcome is not Outcome.OK)
-        return bad / total if total else 0.0
+    def failed_shares(self) -> dict[str, float]:
+        """Share without a usable answer: of all calls, and of the records of each table.
+
+        An answer that came but could not be read is a failed record and no failed call. Attempts
+        at sessions are left out: a failed one is followed by another, and histories count what
+        could not be made.
+        """
+        by_outcome: Counter[Outcome] = Counter()
+        for count in self.counts:
+            by_outcome[count.outcome] += count.calls
+        shares = {"calls": _failed(by_outcome)}
+        shares |= {t: _failed(found) for t, found in self.records.items() if t != "attempts"}
+        return shares
 
 
 def run_experiment(
@@ -108,40 +125,58 @@ def run_experiment(
 
     Raises:
         ConfigChangedError: the directory holds a run of another configuration.
+        ModelError: a model cannot be opened; a new run is then not made.
         RunStoppedError: the first calls of a model all failed alike.
         StoreError: the run cannot be read or written.
     """
-    watching = observer or Silent()
-    with _opened(study, request) as run:
-        if _is_done(run, request):
-            write_results(run)
-            return RunSummary(request.out, 0, 0, tuple(run.calls.counts()), unchanged=True)
-        run.write(STUDY, materials(study).model_dump_json(indent=1).encode())
-        session = _Session(study, request, run, watching)
+    with contextlib.ExitStack() as open_runs:
+        run = _existing(study, request)
+        if run is not None:
+            open_runs.enter_context(run)
+            if _is_done(run, request):
+                return _unchanged(study, run)
+        session = _Session(study, request, observer or Silent(), open_runs, run)
         try:
             with asyncio.Runner(loop_factory=_loop_factory()) as runner:
                 runner.run(session.run())
         finally:
-            watching.end()
             session.leave()
-        return session.summary()
+        return _summary(session.store, session.models.values())
 
 
 class _Session:
-    """One process working on a run."""
+    """One process working on a run. A run that is not there is made when its models are open."""
 
-    def __init__(self, study: Study, request: RunRequest, run: RunDir, observer: Observer) -> None:
+    def __init__(
+        self,
+        study: Study,
+        request: RunRequest,
+        observer: Observer,
+        open_runs: contextlib.ExitStack,
+        run: RunDir | None,
+    ) -> None:
         self.study = study
         self.request = request
-        self.store = run
         self.observer = observer
         self.models: dict[str, Recorded] = {}
+        self._open_runs = open_runs
+        self._run = run
+        self._earlier: dict[str, set[str]] = {}
+
+    @property
+    def store(self) -> RunDir:
+        """The run directory."""
+        if self._run is None:
+            raise StoreError(f"{self.request.out} is not open")
+        return self._run
 
     async def run(self) -> None:
-        """Open the models, run the pipeline, close the models."""
-        async with self._opened_models():
-            self.observer.begin(self.store, self.models)
-            plan = make_plan(self.study, self.request.limit)
+        """Open the models and the run, do the work, close the models."""
+        plan = make_plan(self.study, self.request.limit)
+        async with self._opened_models() as models:
+            if self._run is None:
+                self._run = self._open_runs.enter_context(_new(self.study, self.request))
+            self._begin(models)
             cast = make_cast(self.study, self.models)
             await Pipeline(plan, cast, self, self.request.until).run()
         self._note_done()
@@ -153,34 +188,41 @@ class _Session:
         if record.outcome is Outcome.ERROR:
             self._stop_if_all_fail()
 
+    async def drop(self, table: str, name: str) -> None:
+        """Forget a record of an earlier session that is not made any more."""
+        if table not in self._earlier:
+            self._earlier[table] = set(self.store.records.ids(table))
+        if name in self._earlier[table]:
+            await self.store.records.drop(table, name)
+
     def leave(self) -> None:
         """Write out what there is; called however the session ended."""
+        if not self.models:
+            return  # it never began, and the error that ended it is the only thing to say
+        self.observer.end()
         with contextlib.suppress(StoreError):  # the error that ended the session says it already
             self.store.records.export()
             write_results(self.store)
 
-    def summary(self) -> RunSummary:
-        """What the session came to."""
-        counters = [model.counters for model in self.models.values()]
-        return RunSummary(
-            out=self.request.out,
-            calls=sum(c.calls for c in counters),
-            hits=sum(c.hits for c in counters),
-            counts=tuple(self.store.calls.counts()),
-        )
+    def _begin(self, models: Mapping[str, ChatModel]) -> None:
+        self.store.write(STUDY, _study_bytes(self.study))
+        for name, model in models.items():
+            identity = self.study.experiment.models[name].identity(name)
+            self.models[name] = Recorded(model, identity, self.store.calls)
+        self.observer.begin(self.store, self.models)
 
     @contextlib.asynccontextmanager
-    async def _opened_models(self) -> AsyncIterator[None]:
+    async def _opened_models(self) -> AsyncIterator[Mapping[str, ChatModel]]:
         with contextlib.ExitStack() as runs:
             opening = Opening(base=self.request.base, stored_run=_stored_run(runs))
+            models: dict[str, ChatModel] = {}
             try:
                 for name in model_names(self.study):
                     entry = self.study.experiment.models[name]
-                    model = open_model(name, entry, opening)
-                    self.models[name] = Recorded(model, entry.identity(name), self.store.calls)
-                yield
+                    models[name] = self.request.opener(name, entry, opening)
+                yield models
             finally:
-                for model in self.models.values():
+                for model in models.values():
                     await model.aclose()
 
     def _stop_if_all_fail(self) -> None:
@@ -193,25 +235,58 @@ class _Session:
                 )
 
     def _note_done(self) -> None:
-        failed = sum(
-            self.store.records.counts(table).get(Outcome.ERROR, 0)
-            for table in self.store.records.stages()
-        )
+        failed = sum(found.get(Outcome.ERROR, 0) for found in _records(self.store).values())
         note = {"stage": int(self.request.until), "limit": self.request.limit, "errors": failed}
         self.store.write(DONE, orjson.dumps(note))
 
 
-@contextlib.contextmanager
-def _opened(study: Study, request: RunRequest) -> Any:
-    """The run directory, open for writing."""
+def _existing(study: Study, request: RunRequest) -> RunDir | None:
+    """The run that is there already, open for writing."""
+    if not is_run(request.out):
+        return None
+    if request.fork is not None and request.fork.resolve() == request.out.resolve():
+        raise StoreError(f"{request.out} cannot be its own fork; name another directory with --out")
+    return RunDir.open(request.out, config=run_config(study), may_change=MAY_CHANGE)
+
+
+def _new(study: Study, request: RunRequest) -> RunDir:
+    """A new run, empty or with the answers of the run it is forked from."""
     config = run_config(study)
     manifest = {"seed": study.experiment.seed, "content": dict(study.files)}
     if request.fork is not None:
-        run = RunDir.fork(request.fork, request.out, config, manifest)
-    else:
-        run = RunDir.begin(request.out, config, manifest=manifest, may_change=MAY_CHANGE)
-    with run:
-        yield run
+        return RunDir.fork(request.fork, request.out, config, manifest)
+    return RunDir.create(request.out, config, manifest)
+
+
+def _unchanged(study: Study, run: RunDir) -> RunSummary:
+    """Nothing to ask; titles and the rules of results may have changed."""
+    run.write(STUDY, _study_bytes(study))
+    write_results(run)
+    return replace(_summary(run, ()), unchanged=True)
+
+
+def _summary(run: RunDir, models: Iterable[Recorded]) -> RunSummary:
+    counters = [model.counters for model in models]
+    return RunSummary(
+        out=run.path,
+        calls=sum(c.calls for c in counters),
+        hits=sum(c.hits for c in counters),
+        counts=tuple(run.calls.counts()),
+        records=_records(run),
+    )
+
+
+def _records(run: RunDir) -> dict[str, dict[Outcome, int]]:
+    return {table: run.records.counts(table) for table in run.records.stages()}
+
+
+def _failed(found: Mapping[Outcome, int]) -> float:
+    total = sum(found.values())
+    return 1 - found.get(Outcome.OK, 0) / total if total else 0.0
+
+
+def _study_bytes(study: Study) -> bytes:
+    return materials(study).model_dump_json(indent=1).encode()
 
 
 def _is_done(run: RunDir, request: RunRequest) -> bool:

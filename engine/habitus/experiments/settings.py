@@ -9,6 +9,7 @@ in the last user message.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,28 +17,33 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from habitus.content import ContentModel, Found, Prompt, fence, find, load, read_prompt
+from habitus.content import ContentModel, Found, Prompt, fence, load, read_prompt
+from habitus.content.fields import Line, Slug
 from habitus.records import Attempt, Message, Prefix
 
 _NEW_SESSION = "(new conversation)"
+PromptName = Annotated[str, Field(pattern=r"^[^/\\]+\.md$")]
 
 
 class SettingFile(ContentModel):
     """``experiments/settings/<id>.yaml``."""
 
-    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    id: Slug = Field(description="also the name of the file")
     description: str = ""
     history: Literal["none", "messages", "transcript"] = "none"
     norms: bool = Field(default=False, description="spell the persona's norms out")
-    separator: str = Field(default=_NEW_SESSION, description="opens each session of the history")
-    system_prompt: str | None = Field(default=None, description="file; placeholder norms if norms")
-    query_prompt: str | None = Field(
-        default=None, description="file; placeholders query, and answer_after if that is set"
+    separator: Line = Field(default=_NEW_SESSION, description="opens each session of the history")
+    system_prompt: PromptName | None = Field(
+        default=None, description="a file beside this one; placeholder norms if norms"
     )
-    answer_after: str | None = Field(
+    query_prompt: PromptName | None = Field(
+        default=None,
+        description="a file beside this one; placeholders query, and answer_after if that is set",
+    )
+    answer_after: Line | None = Field(
         default=None, description="the answer begins below the last line that says this"
     )
-    follow_up: str | None = Field(
+    follow_up: Line | None = Field(
         default=None,
         description="asked in a further turn when that line is missing; its reply is the answer",
     )
@@ -79,7 +85,7 @@ class Setting:
             if self.file.answer_after:
                 values["answer_after"] = self.file.answer_after
             text = self.query.text(values)
-        if self.file.history == "messages":
+        if self.uses_history:
             text = f"{self.file.separator}\n\n{text}"
         return Message("user", text)
 
@@ -92,27 +98,36 @@ class Setting:
             for session in sessions:
                 yield from _as_messages(session, self.file.separator)
         elif self.file.history == "transcript":
-            yield Message("user", fence("\n\n".join(map(_as_text, sessions))))
+            texts = [_as_text(session, self.file.separator) for session in sessions]
+            yield Message("user", fence("\n\n".join(texts)))
 
 
 def split_answer(text: str, marker: str) -> tuple[str, str] | None:
     """(working, answer) of a reply, cut at the last line that says the marker; None without one.
 
-    A marker inside a line is no marker: the model may speak of it in its reasoning.
+    The marker may be emphasised, stand in a heading or lack its colon, and the answer may begin
+    behind the colon. A marker inside a line is no marker: the model may speak of it in its
+    reasoning.
     """
-    lines = text.splitlines(keepends=True)
-    plain = marker.strip().rstrip(":").casefold()
-    for index in range(len(lines) - 1, -1, -1):
-        head, _, tail = lines[index].partition(":")
-        if head.strip(" \t*#_").casefold() == plain:
-            answer = (tail.strip(" \t*_\r\n") + "\n" + "".join(lines[index + 1 :])).strip()
-            return "".join(lines[:index]).strip(), answer
-    return None
+    words = r"[ \t]+".join(map(re.escape, marker.strip().rstrip(":").split()))
+    line = re.compile(
+        rf"^[ \t]*(?:#{{1,6}}[ \t]+)?(?P<mark>[*_]{{0,3}}){words}[ \t]*"
+        r"(?:(?P=mark)[ \t]*(?::[ \t]*|\r?$)|:[ \t]*(?P=mark)?[ \t]*)",
+        re.IGNORECASE | re.MULTILINE,
+    )
+    found = list(line.finditer(text))
+    if not found:
+        return None
+    return text[: found[-1].start()].strip(), text[found[-1].end() :].strip()
 
 
 def load_setting(path: Path) -> Setting:
-    """Read a setting and the prompts beside it."""
-    file = load(path, SettingFile, check_setting)
+    """Read a setting and the prompts beside it.
+
+    Raises:
+        ContentError: every problem of the file, or else of its prompts, with its place.
+    """
+    file = load(path, SettingFile, lambda setting: check_setting(setting, path))
     system = query = None
     if file.system_prompt:
         names = {"norms"} if file.norms else set[str]()
@@ -125,19 +140,21 @@ def load_setting(path: Path) -> Setting:
     return Setting(file, system, query)
 
 
-def find_setting(name: str, workspace: Path | None = None) -> Setting:
-    """The setting of an id, workspace first."""
-    return load_setting(find("experiments", f"settings/{name}.yaml", workspace))
-
-
-def check_setting(setting: SettingFile) -> Iterator[Found]:
+def check_setting(setting: SettingFile, path: Path) -> Iterator[Found]:
     """Problems that the types do not show."""
+    if path.stem != setting.id:
+        what = f"the id is {setting.id!r}, but the file is called {path.name}"
+        yield Found(("id",), what, f"rename the file to {setting.id}.yaml, or change the id")
     if setting.norms and not setting.system_prompt:
         yield Found(("norms",), "norms: true needs a system_prompt that has {{norms}}")
     if setting.answer_after and not setting.query_prompt:
         yield Found(("answer_after",), "answer_after needs a query_prompt that asks for the line")
     if setting.follow_up and not setting.answer_after:
         yield Found(("follow_up",), "follow_up needs answer_after: without it nothing is missing")
+    for key in ("system_prompt", "query_prompt"):
+        name = getattr(setting, key)
+        if name and not path.with_name(name).is_file():
+            yield Found((key,), f"there is no file {name} beside this one")
 
 
 def _as_messages(session: Attempt, separator: str) -> Iterator[Message]:
@@ -146,6 +163,7 @@ def _as_messages(session: Attempt, separator: str) -> Iterator[Message]:
         yield Message("user" if turn.speaker == "persona" else "assistant", text)
 
 
-def _as_text(session: Attempt) -> str:
+def _as_text(session: Attempt, separator: str) -> str:
     names = {"persona": "USER", "assistant": "ASSISTANT"}
-    return "\n".join(f"{names[turn.speaker]}: {turn.text}" for turn in session.turns)
+    turns = "\n\n".join(f"{names[turn.speaker]}: {turn.text}" for turn in session.turns)
+    return f"{separator}\n\n{turns}"

@@ -13,6 +13,7 @@ Answers depend on the request alone, never on the order of requests.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections import Counter
@@ -89,17 +90,23 @@ class ScriptedOptions(ContentModel):
     shown: Probability = Field(default=0.4, description="share of norms a session shows")
     agreement: Probability = Field(default=1.0, description="share shown as the persona holds them")
     reveal: Probability = Field(default=0.0, description="share of sessions with a reveal")
+    delay: Annotated[float, Field(ge=0, le=60)] = Field(
+        default=0.0, description="seconds before each answer, to watch a run or to stop it"
+    )
 
 
 class ScriptedModel:
-    """A model that answers by a function of the request."""
+    """A model that answers by a function of the request, after ``delay`` seconds."""
 
-    def __init__(self, name: str, script: Script) -> None:
+    def __init__(self, name: str, script: Script, delay: float = 0.0) -> None:
         self.name = name
         self._script = script
+        self._delay = delay
 
     async def complete(self, request: Request) -> Reply:
         """What the script says, with tokens counted as words; no words are an empty answer."""
+        if self._delay:
+            await asyncio.sleep(self._delay)
         reply = self._script(request)
         if isinstance(reply, str):
             reply = Reply(Outcome.OK, reply)
@@ -130,7 +137,7 @@ def open_scripted(name: str, entry: ModelEntry, _opening: Opening) -> ScriptedMo
             return Reply(Outcome.ERROR, reason="no rule of the script applies")
         return helpers(request)
 
-    return ScriptedModel(name, script)
+    return ScriptedModel(name, script, options.delay)
 
 
 def first_line(error: ValidationError) -> str:

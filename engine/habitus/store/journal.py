@@ -32,13 +32,13 @@ Kind = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class RecordRow:
-    """A stage record on its way to the disk."""
+    """A stage record on its way to the disk; without a body, one that goes away."""
 
     stage: str
     id: str
-    outcome: str
-    reason: str
-    body: bytes
+    outcome: str = ""
+    reason: str = ""
+    body: bytes = b""
 
     @property
     def size(self) -> int:
@@ -233,7 +233,12 @@ class Journal:
             [
                 (r.stage, r.id, r.outcome, r.reason, self._compressor.compress(r.body))
                 for r in records
+                if r.body
             ],
+        )
+        self._db.executemany(
+            "DELETE FROM records WHERE stage = ? AND id = ?",
+            [(r.stage, r.id) for r in records if not r.body],
         )
 
 

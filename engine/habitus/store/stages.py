@@ -58,6 +58,17 @@ class RecordStore:
         )
         await self._writer.enqueue(row)
 
+    async def drop(self, stage: str, name: str) -> None:
+        """Forget a record; returns when it is gone from the disk.
+
+        Raises:
+            StoreError: if it cannot be written, or something before it could not.
+        """
+        if self._writer is None:
+            raise StoreError(f"{self._folder.parent} is open for reading only")
+        await self._writer.room()
+        await self._writer.enqueue(RecordRow(stage, plain(name)))
+
     def get(self, stage: str, name: str, kind: type[R]) -> R | None:
         """The record with an id, or None."""
         sql = "SELECT body FROM records WHERE stage = ? AND id = ?"
