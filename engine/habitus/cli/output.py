@@ -7,11 +7,14 @@ is shown letter for letter: no markup, no emoji codes, no escape sequences.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, Literal, TextIO
 
 from habitus.content.visible import safe_text
+
+_INTERVAL = re.compile(r"\[[^\[\] ]+, [^\[\] ]+\]")
 
 Cell = str | int | float | bool | None
 
@@ -73,8 +76,13 @@ def _draw(columns: Sequence[str], rows: Sequence[Sequence[Cell]], stream: TextIO
         side: Literal["left", "right"] = "right" if numbers else "left"
         table.add_column(Text(column), justify=side, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell_text(cell)) for cell in row))
+        table.add_row(*(Text(_kept_together(cell_text(cell))) for cell in row))
     Console(file=stream, markup=False, emoji=False, highlight=False).print(table)
+
+
+def _kept_together(text: str) -> str:
+    """The text with intervals such as ``[.09, .14]`` kept on one line of a narrow cell."""
+    return _INTERVAL.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
 
 
 def _is_number(cell: Cell) -> bool:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 app = new_app("Follow, Avoid, adaptation and CCS of a run, with intervals.")
 
 
+_WIDE = 150
+_CHIEF = {"Target", "Setting", "Follow", "Avoid", "CCS", "not judged"}
+
+
 class Dimension(StrEnum):
     """What results can be broken down by."""
 
@@ -89,9 +93,29 @@ def print_tables(tables: list[TextTable]) -> None:
 
 
 def print_main_table(run: RunDir) -> None:
-    """The main table of a run, if it has verdicts."""
+    """The main table of a run, if it has verdicts; its chief columns on a narrow terminal."""
+    import sys
+    from shutil import get_terminal_size
+
     from habitus.analysis import results_tables
     from habitus.experiments import run_results
 
-    if "evaluations" in run.records.stages():
-        print_tables(results_tables(run_results(run))[:1])
+    if "evaluations" not in run.records.stages():
+        return
+    table = results_tables(run_results(run))[0]
+    narrow = sys.stdout.isatty() and get_terminal_size().columns < _WIDE
+    print_tables([_chief_columns(table) if narrow else table])
+
+
+def _chief_columns(table: TextTable) -> TextTable:
+    """Follow and Avoid with their denominators, CCS, and what was not judged."""
+    from dataclasses import replace
+
+    kept = [i for i, name in enumerate(table.columns) if name in _CHIEF]
+    kept = sorted({*kept, *(i + 1 for i in kept if table.columns[i] in {"Follow", "Avoid"})})
+    return replace(
+        table,
+        columns=tuple(table.columns[i] for i in kept),
+        rows=tuple(tuple(row[i] for i in kept) for row in table.rows),
+        notes=(*table.notes, "habitus results RUN prints all columns and tables"),
+    )

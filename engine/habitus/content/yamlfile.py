@@ -17,7 +17,7 @@ from habitus.errors import ContentError, Place, Problem
 MAX_BYTES = 8 * 2**20
 MAX_DEPTH = 40
 MAX_ALIASES = 100
-MAX_PARTS = 300_000  # each is kept with its place; few aliases can repeat a lot
+MAX_PARTS = 200_000  # each is kept with its place; few aliases can repeat a lot
 
 Loc = tuple[str | int, ...]
 
@@ -207,7 +207,10 @@ class _Walk:
                 continue
             first[key] = key_node.start_mark.line + 1
             self.keys[(*loc, key)] = _position(key_node)
-            yield key, self.value(value_node, (*loc, key), depth + 1)
+            value = self.value(value_node, (*loc, key), depth + 1)
+            if value is None:  # an empty value stands nowhere, or on the line below
+                self.positions[(*loc, key)] = _position(key_node)
+            yield key, value
 
     def _scalar(self, node: Any) -> Any:
         kind = str(node.tag).removeprefix(_TAG)

@@ -48,9 +48,14 @@ class SessionFilter:
         attempts: list[Attempt] = []
         while len(attempts) < self.rules.attempts:
             attempts.append(await self._attempt(portrait, plan, len(attempts)))
-            if self.rules.report_only or not attempts[-1].rejected_for:
+            if self._enough(attempts[-1]):
                 break
         return decide(attempts, self.rules)
+
+    def _enough(self, attempt: Attempt) -> bool:
+        """Whether no further attempt is needed: a clean one, or any dialogue if all are kept."""
+        held = attempt.outcome is Outcome.OK
+        return not attempt.rejected_for or (self.rules.report_only and held)
 
     async def _attempt(self, portrait: Portrait, plan: SessionPlan, number: int) -> Attempt:
         attempt = await self.simulator.simulate(portrait, plan, number)
