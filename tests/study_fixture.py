@@ -6,23 +6,31 @@ two queries, scripted models. ``FAST`` cuts it to a few calls.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from habitus.cli import run
 from habitus.content import shipped_root
-from habitus.experiments import Stage, Study, resolve
+from habitus.experiments import RunRequest, Stage, Study, resolve, run_experiment
 from habitus.experiments.casting import make_cast, make_plan
 from habitus.experiments.pipeline import Pipeline
 from habitus.models import ChatModel, ModelEntry, open_model
+from habitus.models.entry import Factory
 from habitus.models.scripted import ScriptedModel
 from habitus.records import Outcome, Reply, Request, StageRecord
+from habitus.store import RunDir
 
 WORKSPACE = shipped_root() / "experiments" / "workspace"
 FAST: dict[str, Any] = {
@@ -149,3 +157,85 @@ def terminal_in(
     monkeypatch.chdir(folder)
     monkeypatch.delenv("HABITUS_DEBUG", raising=False)
     return Terminal(folder, capsys)
+
+
+class Shuffled:
+    """The helpers, who let go of the loop a seeded number of times before they answer."""
+
+    def __init__(self, seed: int) -> None:
+        self.name = "main"
+        self._random = Random(seed)
+        self._helpers = helpers()
+
+    async def complete(self, request: Request) -> Reply:
+        for _ in range(self._random.randrange(40)):
+            await asyncio.sleep(0)
+        return await self._helpers.complete(request)
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+def opening(model: ChatModel) -> Factory:
+    """Opens the same model for every entry."""
+    return lambda _name, _entry, _opening: model
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    """The bytes of the records and results of a run."""
+    files = [*sorted((run / "records").glob("*.jsonl")), run / "results.json"]
+    return {path.name: path.read_bytes() for path in files}
+
+
+def calls_of(run: Path) -> tuple[int, int]:
+    """Calls that are stored, and calls that were made for them."""
+    with RunDir.open(run, write=False) as opened:
+        counts = opened.calls.counts()
+    return sum(c.calls for c in counts), sum(c.logged for c in counts)
+
+
+class Dying:
+    """An observer or a model that kills its process at the n-th record or call."""
+
+    def __init__(self, at: int, where: str) -> None:
+        self.name = "main"
+        self._left = at
+        self._where = where
+        self._helpers = helpers()
+
+    def _count(self, where: str) -> None:
+        self._left -= where == self._where
+        if self._left <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def complete(self, request: Request) -> Reply:
+        self._count("call")
+        return await self._helpers.complete(request)
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+    def begin(self, run: RunDir, models: Mapping[str, Any]) -> None:
+        """Nothing to do."""
+
+    def put(self, table: str, record: StageRecord) -> None:
+        self._count("record")
+
+    def end(self) -> None:
+        self._count("end")
+
+
+def dying_run(folder: Path, at: int, where: str) -> None:
+    """Begin or go on with the small run in a folder, and be killed in the middle of it."""
+    dying = Dying(at, where)
+    request = RunRequest(out=folder / "run", opener=opening(dying))
+    run_experiment(study_of(folder), request, dying)
+
+
+def killed_run(folder: Path, at: int, where: str) -> int:
+    """``dying_run`` in a process of its own; its exit code."""
+    code = f"from study_fixture import *; dying_run(Path({str(folder)!r}), {at}, {where!r})"
+    here = Path(__file__).parent
+    path = os.pathsep.join([str(here.parent / "engine"), str(here)])
+    environment = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from study_fixture import Terminal, harbour, study_of, terminal_in
 
 from habitus.checklists import load_queries
 from habitus.cli.kinds import KINDS, schema_files
@@ -19,6 +18,7 @@ from habitus.experiments import resolve
 from habitus.experiments.settings import load_setting
 from habitus.histories import load_lexicon
 from habitus.personas import load_openers
+from study_fixture import Terminal, harbour, study_of, terminal_in
 
 ROOT = shipped_root()
 
@@ -192,7 +192,10 @@ class TestDamaged:
 
     def test_a_file_that_is_not_there(self, terminal: Terminal) -> None:
         code, _, err = terminal("run", "experiments/second.yaml")
-        assert (code, err) == (2, "experiments/second.yaml: cannot be read: No such file or directory\n")
+        assert (code, err) == (
+            2,
+            "experiments/second.yaml: cannot be read: No such file or directory\n",
+        )
         code, _, err = terminal("run", "frist")
         assert code == 2
         assert "did you mean 'first'?" in err
@@ -215,9 +218,13 @@ class TestReferences:
         text = (folder / "norms/health/harbour.yaml").read_text(encoding="utf-8")
         copied = text.replace("culture: harbour ", "culture: quay ").replace("Harbour", "Quay")
         (folder / "norms/health/quay.yaml").write_text(copied, encoding="utf-8")
-        made = terminal("personas", "sample", "harbour", "quay", "-n", "2", "-o", "personas/two.yaml")
+        made = terminal(
+            "personas", "sample", "harbour", "quay", "-n", "2", "-o", "personas/two.yaml"
+        )
         assert made[0] == 0
-        code, _, err = terminal("run", "first", "--set", "cultures=[harbour, quay]", "--set", "population=two")
+        code, _, err = terminal(
+            "run", "first", "--set", "cultures=[harbour, quay]", "--set", "population=two"
+        )
         assert code == 2
         assert "quay and harbour share the norm ids harbour_1, harbour_2" in err
 
@@ -252,7 +259,9 @@ class TestReferences:
         files = study_of(tmp_path, {"settings": ["brief", "ccot"]}).files
         assert {"experiments/settings/brief.yaml", "experiments/settings/brief.md"} <= set(files)
         assert {"experiments/settings/ccot.md", "norms/health/harbour.yaml"} <= set(files)
-        assert {"personas/prompts/persona.md", LEXICON, "personas/openers/everyday.yaml"} <= set(files)
+        assert {"personas/prompts/persona.md", LEXICON, "personas/openers/everyday.yaml"} <= set(
+            files
+        )
         assert "experiments/settings/norms.md" not in files
 
 
@@ -287,7 +296,12 @@ class TestSet:
     def test_values_are_yaml_and_new_parts_are_made(self, terminal: Terminal) -> None:
         study = study_of(
             terminal.folder,
-            {"limits.alike": 9, "none": "per_persona", "checklist": {"length": 99}, "results.draws": 100},
+            {
+                "limits.alike": 9,
+                "none": "per_persona",
+                "checklist": {"length": 99},
+                "results.draws": 100,
+            },
         )
         assert study.experiment.limits.alike == 9
         assert study.experiment.none == "per_persona"
@@ -301,7 +315,9 @@ class TestSet:
 
     def test_the_place_of_an_untouched_neighbour_stays_in_the_file(self, tmp_path: Path) -> None:
         path = harbour(tmp_path)
-        path.write_text(path.read_text(encoding="utf-8").replace("seed: 1", "seed: x"), encoding="utf-8")
+        path.write_text(
+            path.read_text(encoding="utf-8").replace("seed: 1", "seed: x"), encoding="utf-8"
+        )
         with pytest.raises(ContentError) as caught:
             resolve(path, {"title": 3})
         assert [problem.place.line for problem in caught.value.problems] == [0, 8]

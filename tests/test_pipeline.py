@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from study_fixture import Answering, Memory, failing, pipe, study_of
 
 from habitus.experiments import Stage, stage_counts, stage_named
 from habitus.experiments.ordering import pilot_first, together, windowed
 from habitus.records import Outcome, Reply, Request
+from study_fixture import Answering, Memory, failing, pipe, study_of
 
 TABLES = ("attempts", "histories", "recommendations", "responses", "evaluations", "safety")
 ONE = {"personas": ["harbour-03"]}
@@ -91,7 +91,9 @@ class TestStages:
 
 class TestIds:
     async def test_of_every_record(self, tmp_path: Path) -> None:
-        records = await pipe(study_of(tmp_path, {**ONE, "roles.safety": {"model": "main"}}), limit=1)
+        records = await pipe(
+            study_of(tmp_path, {**ONE, "roles.safety": {"model": "main"}}), limit=1
+        )
         assert {table: min(records.tables[table]) for table in TABLES} == {
             "attempts": "harbour-03/s01/a0",
             "histories": "harbour-03",
@@ -211,7 +213,7 @@ class TestFailures:
             if request.context["role"] != "evaluator":
                 return None
             assert request.schema is not None
-            items = dict.fromkeys(list(request.schema.body["properties"])[1:], {})
+            items = list(request.schema.body["properties"])[1:]
             return json.dumps({i: {"reasoning": "", "adherence": True} for i in items})
 
         records = await pipe(study_of(tmp_path, ONE), Answering(script), limit=1)
@@ -343,7 +345,11 @@ class TestOneCall:
         study = study_of(tmp_path, {**ONE, "settings": ["hist"], "history.form": "single_call"})
         records = await pipe(study, model, Stage.HISTORIES)
         (attempt,) = records.all("attempts")
-        assert (len(model.of("dialogue")), model.of("persona"), model.of("assistant")) == (1, [], [])
+        assert (len(model.of("dialogue")), model.of("persona"), model.of("assistant")) == (
+            1,
+            [],
+            [],
+        )
         assert attempt.restatement == dict(study.portraits[0].states)
         assert [turn.speaker for turn in attempt.turns] == ["persona", "assistant"] * 2
         assert "NORM STATES" not in str(attempt.turns)
@@ -419,7 +425,11 @@ class TestOrder:
         await pipe(study_of(tmp_path, changes), model)
         under_way: set[str] = set()
         most = 0
-        last = {r.record.split("/")[-1]: i for i, (_, r) in enumerate(model.events) if r.context["role"] == "evaluator"}
+        last = {
+            r.record.split("/")[-1]: i
+            for i, (_, r) in enumerate(model.events)
+            if r.context["role"] == "evaluator"
+        }
         for i, (_, request) in enumerate(model.events):
             if request.context["role"] in {"persona", "assistant", "verifier"}:
                 under_way.add(request.record.split("/")[0])

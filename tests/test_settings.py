@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from study_fixture import Answering, failing, pipe, study_of
 
 from habitus.content import fence, shipped_root
 from habitus.experiments import Stage, Study
 from habitus.experiments.settings import Setting, load_setting, split_answer
 from habitus.records import Attempt, Message, Outcome, Request, Turn
+from study_fixture import Answering, failing, pipe, study_of
 
 SETTINGS = shipped_root() / "experiments" / "settings"
 NEW = "(new conversation)"
@@ -25,7 +25,9 @@ def setting(name: str) -> Setting:
 
 def session(number: int, *texts: str) -> Attempt:
     speakers = ("persona", "assistant")
-    turns = [Turn.model_validate({"speaker": speakers[i % 2], "text": t}) for i, t in enumerate(texts)]
+    turns = [
+        Turn.model_validate({"speaker": speakers[i % 2], "text": t}) for i, t in enumerate(texts)
+    ]
     return Attempt(
         id=f"harbour-01/s{number:02d}/a0",
         persona="harbour-01",
@@ -217,7 +219,9 @@ class TestTheMarkerIsMissing:
             assert (found.outcome, found.reason) == (Outcome.UNPARSED, "empty")
 
     async def test_everything_can_be_scored(self, tmp_path: Path) -> None:
-        model = Answering(lambda r: "Why.\nANSWER:\nRest." if r.context["role"] == "target" else None)
+        model = Answering(
+            lambda r: "Why.\nANSWER:\nRest." if r.context["role"] == "target" else None
+        )
         study = study_of(tmp_path, {**self.CHANGES, "score": "everything"})
         found = (await responses(study, model))[self.ID]
         assert (found.text, found.working) == ("Why.\n\nRest.", "")
