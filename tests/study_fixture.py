@@ -39,13 +39,40 @@ FAST: dict[str, Any] = {
     "history.everyday_sessions": 0,
     "history.exchanges": [2, 2],
     "settings": ["none", "hist", "ccot", "norms"],
+    "results.draws": 100,
 }
 HELPERS = ModelEntry(backend="scripted", options={"script": "helpers"})
 
 
+EVERYDAY = """\
+id: everyday
+kind: everyday
+openers:
+  - {id: everyday-1, area: home, text: "how do i get candle wax off a table"}
+  - {id: everyday-2, area: food, text: "What can I do with stale bread?"}
+"""
+LEXICON = """\
+demonyms: [korean, korean american]
+countries: [korea]
+religions: [buddhism]
+faiths: [buddhist]
+not_before: [food]
+patterns:
+  - "i am {demonym}"
+  - "as a|an {demonym}"
+"""
+
+
 def harbour(folder: Path) -> Path:
-    """The workspace of ``habitus new`` in a folder; gives its experiment file."""
+    """The workspace of ``habitus new`` in a folder; gives its experiment file.
+
+    Its everyday openers and its lexicon are a few lines, so that they are read quickly.
+    """
     shutil.copytree(WORKSPACE, folder, dirs_exist_ok=True)
+    (folder / "personas" / "openers" / "everyday.yaml").write_text(EVERYDAY, encoding="utf-8")
+    lexicon = folder / "judges" / "history_verifier" / "lexicon.yaml"
+    lexicon.parent.mkdir(parents=True, exist_ok=True)
+    lexicon.write_text(LEXICON, encoding="utf-8")
     return folder / "experiments" / "first.yaml"
 
 

@@ -75,11 +75,11 @@ DAMAGED: dict[str, tuple[str, str, str, str, str]] = {
     "prompt without its query": (PROMPT, "{{query}}", "The query", "1:1", "missing placeholder {{query}}"),
     "prompt with an unknown name": (PROMPT, "five", "{{many}}", "3:26", "unknown placeholder {{many}}"),
     "prompt of two parts": (PROMPT, "{{query}}\n", "<!-- system -->\nBe brief.\n<!-- user -->\n{{query}}\n", "3:1", "the file has 2 parts"),
-    "unknown slot": (LEXICON, "i am {demonym}", "i am {demonim}", "", "unknown slot"),
-    "lexicon without patterns": (LEXICON, "patterns:", "templates:", "", "missing key 'patterns'"),
-    "lexicon with a key too many": (LEXICON, "demonyms:", "people: [x]\ndemonyms:", "", "unknown key 'people'"),
-    "lexicon with a list of lists": (LEXICON, "demonyms: [", "demonyms: [[a, b],", "", "demonyms.1"),
-    "lexicon without its countries": (LEXICON, "countries:", "lands:", "", "missing key 'countries'"),
+    "unknown slot": (LEXICON, "i am {demonym}", "i am {demonim}", "7:5", "unknown slot"),
+    "lexicon without patterns": (LEXICON, "patterns:", "templates:", "6:1", "unknown key 'templates'"),
+    "lexicon with a key too many": (LEXICON, "countries:", "people: [x]\ncountries:", "2:1", "unknown key 'people'"),
+    "lexicon with a list of lists": (LEXICON, "[korean,", "[[a, b],", "1:12", "demonyms.1"),
+    "lexicon without its countries": (LEXICON, "countries: [korea]\n", "", "1:1", "missing key 'countries'"),
 }  # fmt: skip
 
 
@@ -88,9 +88,6 @@ def terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Terminal:
     harbour(tmp_path)
-    lexicon = tmp_path / LEXICON
-    lexicon.parent.mkdir(parents=True)
-    lexicon.write_text((ROOT / LEXICON).read_text(encoding="utf-8"), encoding="utf-8")
     return terminal_in(tmp_path, monkeypatch, capsys)
 
 
@@ -101,7 +98,7 @@ def damage(folder: Path, name: str) -> tuple[Path, str, str]:
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    return path, place or r"\d+:\d+", words
+    return path, place, words
 
 
 def listing(folder: Path) -> set[str]:

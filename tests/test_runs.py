@@ -218,7 +218,7 @@ class TestConfiguration:
             {"limits.failures": None, "limits.personas_at_once": 1, "limits.alike": 3},
             {"models.main.concurrency": 99, "models.main.timeout": 1, "models.main.retries": 0},
             {"models.main.price": {"input": 1, "output": 2, "currency": "EUR"}},
-            {"results.draws": 100, "results.level": 0.5, "results.missing": "not_satisfied"},
+            {"results.draws": 101, "results.level": 0.5, "results.missing": "not_satisfied"},
         ],
         ids=",".join,
     )
@@ -252,7 +252,7 @@ class TestConfiguration:
             ("personas/openers/harbour.yaml", "since the weekend", "since Monday"),
             ("experiments/settings/hist.yaml", "then the query", "and then the query"),
             ("personas/prompts/persona.md", "You are playing", "Play"),
-            ("judges/history_verifier/lexicon.yaml", "- \"i am {demonym}\"", "- \"i was {demonym}\""),
+            ("judges/history_verifier/lexicon.yaml", "i am {demonym}", "i was {demonym}"),
         ],
     )  # fmt: skip
     def test_a_changed_file_is_refused_by_name(
