@@ -150,10 +150,11 @@ async def pipe(
     model: ChatModel | None = None,
     until: Stage = Stage.VERDICTS,
     limit: int | None = None,
+    models: Mapping[str, ChatModel] | None = None,
 ) -> Memory:
-    """Run the pipeline of a study with one model in every role."""
+    """Run the pipeline of a study, with one model in every role unless ``models`` are given."""
     records = Memory()
-    models = dict.fromkeys(study.experiment.models, model or helpers())
+    models = models or dict.fromkeys(study.experiment.models, model or helpers())
     await Pipeline(make_plan(study, limit), make_cast(study, models), records, until).run()
     return records
 

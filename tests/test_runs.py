@@ -116,7 +116,7 @@ class TestGoingOn:
 
     @pytest.mark.parametrize(
         ("at", "where"),
-        [(1, "call"), (40, "call"), (20, "record"), (1, "end")],
+        [(40, "call"), (20, "record"), (1, "end")],
     )
     def test_killed_and_begun_again(
         self, tmp_path: Path, undisturbed: Path, at: int, where: str
