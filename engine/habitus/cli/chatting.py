@@ -15,7 +15,7 @@ from habitus.experiments.config import RoleConfig, load_experiment
 from habitus.experiments.resolving import PROMPT_FILES
 from habitus.models import ModelEntry, open_model
 from habitus.personas import find_population, sheet
-from habitus.records import Prefix, messages
+from habitus.records import Outcome, Prefix, messages
 
 _STOP = "[END]"
 
@@ -43,7 +43,7 @@ def _prefix(persona: str, population: str) -> Prefix:
 
 def _role(experiment: str | None) -> tuple[RoleConfig, ModelEntry]:
     if experiment is None:
-        return RoleConfig(model="local", max_tokens=120), ModelEntry(backend="local")
+        return RoleConfig(model="local", max_tokens=160, stop=("\n",)), ModelEntry(backend="local")
     read = load_experiment(experiment_path(experiment))
     return read.roles.persona, read.models[read.roles.persona.model]
 
