@@ -131,19 +131,19 @@ class OpenAIModel:
         return True
 
     def _reply(self, judged: _Judged, outgoing: Outgoing, call: _Call) -> Reply:
-        read = judged.read
+        read, hide = judged.read, self._endpoint.hide  # JSON may spell the key with escapes
         return Reply(
             outcome=read.outcome,
-            text=read.text,
-            reason=read.reason,
-            reasoning=read.reasoning,
-            finish=read.finish,
+            text=hide(read.text),
+            reason=hide(read.reason),
+            reasoning=hide(read.reasoning),
+            finish=hide(read.finish) if read.finish else read.finish,
             usage=read.usage,
             sent=outgoing.sent,
             latency=call.latency,
             attempts=call.tries,
             waited=call.waited,
-            raw=self._endpoint.hide(read.raw) if read.raw else "",
+            raw=hide(read.raw),
         )
 
 
