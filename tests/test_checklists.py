@@ -330,11 +330,11 @@ queries:
 DAMAGED_QUERIES = {
     "two queries share an id": (
         ("health-002", "health-001"),
-        "6:10: duplicate query id 'health-001' (it is also the id of query 1 of the list)",
+        "6:10: the query id 'health-001' is used twice; first by query 1 (give every query an id of its own)",
     ),
     "two queries share a text": (
         ("What can I eat?", "i wake  AT five."),
-        "6:41: health-002 has the text of health-001",
+        "6:41: the text is that of health-001 (remove one)",
     ),
     "unknown topic": (("topic: food", "topic: fod"), "6:29: unknown topic 'fod' (topics: sleep, f"),
     "topic without a query": (('"Food"', '"Food", skin: "Skin"'), "3:46: no query has the topic"),

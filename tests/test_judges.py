@@ -75,11 +75,11 @@ class TestFiles:
             ("Unclear", "not-relevant", "4:56: label 'not-relevant' reads as 'NOT_RELEVANT'"),
             ("Unclear", '"--"', "4:56: a label needs a letter or a digit"),
             ("[response]", "[answer]", "3:8: sees.1: Input should be 'query' or 'response' (found"),
-            ("[response]", "[]", "3:7: sees: Tuple should have at least 1 item"),
+            ("[response]", "[]", "3:7: sees: needs at least 1 item"),
             (
                 ", Non-Generalizing, NOT_RELEVANT, Unclear",
                 "",
-                "4:9: labels: Tuple should have at le",
+                "4:9: labels: needs at least 2 items",
             ),
             ("id: framing", "id: Framing!", "1:5: id: an id has lower-case letters, digits"),
             ("name:", "nmae:", "1:1: missing key 'name'"),
