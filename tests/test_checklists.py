@@ -330,7 +330,7 @@ queries:
 DAMAGED_QUERIES = {
     "two queries share an id": (
         ("health-002", "health-001"),
-        "6:10: the query id 'health-001' is used twice; first by query 1 (give every query an id of its own)",
+        "6:10: the query id 'health-001' is used twice; first by query 1 (give every",
     ),
     "two queries share a text": (
         ("What can I eat?", "i wake  AT five."),
