@@ -262,7 +262,7 @@ WRONG = {
     ),
     "text for keys": (
         "title: x\nparts: [a]\n",
-        "2:9: parts.1: Input should be a valid dictionary or instance of Part (found 'a')",
+        "2:9: parts.1: must hold keys of its own (found 'a')",
     ),
     "a model's own check": (
         f"title: {'x' * 101}\n",
@@ -270,7 +270,7 @@ WRONG = {
     ),
     "too many": (
         "title: x\nparts: [{name: a}, {name: a}, {name: a}, {name: a}]\n",
-        "2:8: parts: Tuple should have at most 3 items after validation, not 4 (found a list)",
+        "2:8: parts: takes at most 3 items (found a list)",
     ),
     "a list for the whole": (
         "- a\n",

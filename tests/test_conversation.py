@@ -199,9 +199,9 @@ class TestEndlessTalk:
     @pytest.mark.parametrize(
         ("persona", "assistant"),
         [
-            ("Thanks, bye!", "Before you go: how long have you had it?"),
-            ("How do I take care of it?", "Take care of it with warm water."),
-            ("I had a good night's rest, see you said so", "And what of the good night's rest?"),
+            ("Thanks, bye!", "Before you say goodbye: how long have you had it?"),
+            ("I do take care of it.", "Take care of it with warm water."),
+            ("I want a good night's rest.", "A good night\u2019s rest is worth much."),
             ("bye " * 20, "goodbye " * 20),
             ("Tell me more.", "Goodbye!"),
         ],

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from habitus.checklists import recommendation_id
@@ -133,6 +133,7 @@ class TestCallKey:
         assert same == (one == two)
 
     @given(TEXT)
+    @example("\ud800")
     def test_any_text_has_a_key(self, text: str) -> None:
         request = Request(
             (Message("user", text),),
@@ -241,6 +242,7 @@ class TestStageRecords:
 
     @pytest.mark.parametrize("make", [response, attempt])
     @given(text=TEXT)
+    @example(text="\udfff\n")
     def test_any_text_survives_a_line(self, make: Callable[[str], StageRecord], text: str) -> None:
         record = make(text)
         line = record.line()

@@ -292,11 +292,8 @@ def _without_lengths() -> Any:
 
 
 def _first_error(validator: Any, value: Any) -> str:
-    try:
-        for error in validator.iter_errors(value):
-            where = ".".join(map(str, error.absolute_path))
-            message = str(error.message)[:200]
-            return f"{where}: {message}" if where else message
-    except RecursionError:
-        return "it is nested too deeply"
+    for error in validator.iter_errors(value):
+        where = ".".join(map(str, error.absolute_path))
+        message = str(error.message)[:200]
+        return f"{where}: {message}" if where else message
     return ""

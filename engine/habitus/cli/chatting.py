@@ -15,7 +15,7 @@ from habitus.experiments.config import RoleConfig, load_experiment
 from habitus.experiments.resolving import PROMPT_FILES
 from habitus.models import ModelEntry, open_model
 from habitus.personas import find_population, sheet
-from habitus.records import Prefix, messages
+from habitus.records import Outcome, Prefix, messages
 
 _STOP = "[END]"
 
@@ -43,7 +43,7 @@ def _prefix(persona: str, population: str) -> Prefix:
 
 def _role(experiment: str | None) -> tuple[RoleConfig, ModelEntry]:
     if experiment is None:
-        return RoleConfig(model="local", max_tokens=120), ModelEntry(backend="local")
+        return RoleConfig(model="local", max_tokens=160, stop=("\n",)), ModelEntry(backend="local")
     read = load_experiment(experiment_path(experiment))
     return read.roles.persona, read.models[read.roles.persona.model]
 
@@ -81,7 +81,8 @@ def _tell(agent: Agent, persona: str, said: str) -> bool:
 
 async def _say(agent: Agent, persona: str, turn: int) -> str:
     reply = await agent.speak(f"chat/{persona}/t{turn:02d}")
-    if not reply.ok:
+    cut = reply.outcome is Outcome.TRUNCATED and reply.text.strip()
+    if not reply.ok and not cut:
         raise RunStoppedError(
             f"the persona's model gave no usable answer: {reply.outcome}, {reply.reason}"
         )

@@ -59,16 +59,13 @@ def _close(study: Study, summary: RunSummary) -> int:
 
 
 def _tell_failures(summary: RunSummary) -> None:
+    groups = [("calls of ", summary.outcomes), ("", summary.records)]
     lines = [
-        f"  calls  {c.stage}  {c.model}  {c.outcome}: {c.calls}"
-        for c in summary.counts
-        if c.outcome != "ok" and c.calls
-    ]
-    lines += [
-        f"  {table}  {outcome}: {n}"
-        for table, found in summary.records.items()
+        f"  {kind}{name}  {outcome}: {n}"
+        for kind, group in groups
+        for name, found in group.items()
         for outcome, n in found.items()
-        if outcome != "ok"
+        if outcome != "ok" and n
     ]
     if lines:
         talk("\n".join(["without a usable answer:", *lines]))

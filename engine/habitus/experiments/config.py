@@ -175,21 +175,6 @@ class Experiment(ContentModel):
     results: ResultsConfig = ResultsConfig()
     limits: LimitsConfig = LimitsConfig()
 
-    @property
-    def synthetic(self) -> bool:
-        """Whether any part is played by a simulated model: results then say so."""
-        used = {r.model for r in self._all_roles()}
-        made_up = {"planted", "scripted"}
-        return any(self.models[name].backend in made_up for name in used if name in self.models)
-
-    def _all_roles(self) -> Iterator[RoleConfig]:
-        roles = self.roles
-        yield from (roles.persona, roles.assistant, roles.verifier)
-        yield from (roles.recommender, roles.evaluator)
-        if roles.safety:
-            yield roles.safety
-        yield from self.targets.values()
-
 
 def load_experiment(path: Path) -> Experiment:
     """Read an experiment file by itself.

@@ -6,7 +6,7 @@ of each stage. Results, status and viewers read it; nothing of it is asked of a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -49,14 +49,14 @@ class QueryMaterial(BaseModel):
 
 
 class Materials(BaseModel):
-    """``study.json``."""
+    """``study.json``. ``made_up`` are the models whose answers no model gave."""
 
     model_config = ConfigDict(frozen=True)
 
     id: str
     title: str
     seed: int
-    synthetic: bool
+    made_up: tuple[str, ...]
     settings: tuple[str, ...]
     targets: tuple[str, ...]
     none_shared: bool
@@ -76,7 +76,7 @@ class Materials(BaseModel):
         )
 
 
-def materials(study: Study) -> Materials:
+def materials(study: Study, made_up: Iterable[str]) -> Materials:
     """What a run of this study keeps of it."""
     experiment = study.experiment
     states = {portrait.id: dict(portrait.states) for portrait in study.portraits}
@@ -84,7 +84,7 @@ def materials(study: Study) -> Materials:
         id=experiment.id,
         title=experiment.title,
         seed=experiment.seed,
-        synthetic=experiment.synthetic,
+        made_up=tuple(sorted(made_up)),
         settings=experiment.settings,
         targets=tuple(experiment.targets),
         none_shared=experiment.none == "shared",

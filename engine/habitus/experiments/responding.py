@@ -81,7 +81,8 @@ class Responder:
         if answer.failure is None or not first.ok or not first.text.strip():
             return _response(question, answer, first, (first.key.hex(),))
         second = await question.target.model.complete(self._again(question, request, first))
-        answer = self._read(question, second, working=first.text)
+        followed = question.setting.file.follow_up is not None
+        answer = self._read(question, second, working=first.text if followed else "")
         return _response(question, answer, second, (first.key.hex(), second.key.hex()))
 
     def _request(self, question: Question) -> Request:
@@ -105,14 +106,14 @@ class Responder:
         return replace(request, messages=(*request.messages, *more), attempt=1, seed=seed)
 
     def _read(self, question: Question, reply: Reply, working: str = "") -> _Answer:
-        """The answer in a reply; ``working`` is the reply before a follow-up."""
+        """The answer in a reply; ``working`` is the reply before, if this one follows it up."""
         marker = question.setting.file.answer_after
         if not reply.ok:
             return _Answer(reply.text, working, reply.failure)
         if marker is None:
             return _Answer(reply.text)
         parts = split_answer(reply.text, marker)
-        if parts is None and working and question.setting.file.follow_up:
+        if parts is None and working:
             parts = ("", reply.text)
         if parts is None or not parts[1].strip():
             missing = f"no answer below a line {marker!r}"

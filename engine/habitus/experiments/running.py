@@ -26,11 +26,11 @@ from habitus.experiments.materials import materials, run_config
 from habitus.experiments.pipeline import Pipeline
 from habitus.experiments.stages import Stage
 from habitus.experiments.study import Study
-from habitus.experiments.tabulating import STUDY, write_results
+from habitus.experiments.tabulating import STUDY, made_up_models, write_results
 from habitus.models import CallLog, ChatModel, Opening, Recorded, open_model
 from habitus.models.entry import Factory
 from habitus.records import Outcome, StageRecord
-from habitus.store import CallCount, RunDir, is_run
+from habitus.store import RunDir, is_run
 
 DONE = "done.json"
 
@@ -91,14 +91,15 @@ class RunRequest:
 class RunSummary:
     """What a run came to.
 
-    ``calls`` and ``hits`` are of this session, ``counts`` (calls) and ``records`` (by table and
-    outcome) of the run. ``unchanged``: there was nothing left to do.
+    ``calls`` and ``hits`` are of this session. ``outcomes`` are those of the answers that the run
+    rests on, by model (an answer that failed and was asked for again is not among them), and
+    ``records`` those of its records, by table. ``unchanged``: there was nothing left to do.
     """
 
     out: Path
     calls: int
     hits: int
-    counts: tuple[CallCount, ...]
+    outcomes: Mapping[str, Mapping[Outcome, int]]
     records: Mapping[str, Mapping[Outcome, int]]
     unchanged: bool = False
 
@@ -110,12 +111,11 @@ class RunSummary:
         at sessions are left out: a failed one is followed by another, and histories count what
         could not be made.
         """
-        by_outcome: Counter[Outcome] = Counter()
-        for count in self.counts:
-            by_outcome[count.outcome] += count.calls
-        shares = {"calls": _failed(by_outcome)}
-        shares |= {t: _failed(found) for t, found in self.records.items() if t != "attempts"}
-        return shares
+        calls: Counter[Outcome] = Counter()
+        for found in self.outcomes.values():
+            calls.update(found)
+        shares = {"calls": _failed(calls)}
+        return shares | {t: _failed(n) for t, n in self.records.items() if t != "attempts"}
 
 
 def run_experiment(
@@ -133,15 +133,19 @@ def run_experiment(
         run = _existing(study, request)
         if run is not None:
             open_runs.enter_context(run)
-            if _is_done(run, request):
-                return _unchanged(study, run)
+            note = _done(run, request)
+            if note is not None:
+                return _unchanged(study, request, run, note)
         session = _Session(study, request, observer or Silent(), open_runs, run)
         try:
             with asyncio.Runner(loop_factory=_loop_factory()) as runner:
                 runner.run(session.run())
-        finally:
-            session.leave()
-        return _summary(session.store, session.models.values())
+        except BaseException:
+            with contextlib.suppress(StoreError):  # what ended the run is to be said
+                session.leave()
+            raise
+        session.leave()
+        return session.finish()
 
 
 class _Session:
@@ -179,7 +183,6 @@ class _Session:
             self._begin(models)
             cast = make_cast(self.study, self.models)
             await Pipeline(plan, cast, self, self.request.until).run()
-        self._note_done()
 
     async def put(self, table: str, record: StageRecord) -> None:
         """Keep a record, tell the observer, and stop when nothing can succeed."""
@@ -197,15 +200,27 @@ class _Session:
 
     def leave(self) -> None:
         """Write out what there is; called however the session ended."""
-        if not self.models:
-            return  # it never began, and the error that ended it is the only thing to say
-        self.observer.end()
-        with contextlib.suppress(StoreError):  # the error that ended the session says it already
+        if self.models:  # else it never began, and the error that ended it is all there is to say
+            self.observer.end()
             self.store.records.export()
             write_results(self.store)
 
+    def finish(self) -> RunSummary:
+        """Note that all that was asked for is done and written out."""
+        outcomes = {name: model.counters.outcomes for name, model in self.models.items()}
+        summary = _summary(self.store, self.models.values(), outcomes)
+        failed = sum(found.get(Outcome.ERROR, 0) for found in summary.records.values())
+        note = {
+            "stage": int(self.request.until),
+            "limit": self.request.limit,
+            "errors": failed,
+            "outcomes": {name: {str(o): n for o, n in c.items()} for name, c in outcomes.items()},
+        }
+        self.store.write(DONE, orjson.dumps(note))
+        return summary
+
     def _begin(self, models: Mapping[str, ChatModel]) -> None:
-        self.store.write(STUDY, _study_bytes(self.study))
+        _keep_study(self.study, self.store, self.request.base)
         for name, model in models.items():
             identity = self.study.experiment.models[name].identity(name)
             self.models[name] = Recorded(model, identity, self.store.calls)
@@ -234,11 +249,6 @@ class _Session:
                     f"{reason}; mend it and give the same command again"
                 )
 
-    def _note_done(self) -> None:
-        failed = sum(found.get(Outcome.ERROR, 0) for found in _records(self.store).values())
-        note = {"stage": int(self.request.until), "limit": self.request.limit, "errors": failed}
-        self.store.write(DONE, orjson.dumps(note))
-
 
 def _existing(study: Study, request: RunRequest) -> RunDir | None:
     """The run that is there already, open for writing."""
@@ -258,20 +268,28 @@ def _new(study: Study, request: RunRequest) -> RunDir:
     return RunDir.create(request.out, config, manifest)
 
 
-def _unchanged(study: Study, run: RunDir) -> RunSummary:
+def _unchanged(
+    study: Study, request: RunRequest, run: RunDir, note: Mapping[str, Any]
+) -> RunSummary:
     """Nothing to ask; titles and the rules of results may have changed."""
-    run.write(STUDY, _study_bytes(study))
+    _keep_study(study, run, request.base)
     write_results(run)
-    return replace(_summary(run, ()), unchanged=True)
+    outcomes = {
+        name: {Outcome(outcome): n for outcome, n in found.items()}
+        for name, found in note["outcomes"].items()
+    }
+    return replace(_summary(run, (), outcomes), unchanged=True)
 
 
-def _summary(run: RunDir, models: Iterable[Recorded]) -> RunSummary:
+def _summary(
+    run: RunDir, models: Iterable[Recorded], outcomes: Mapping[str, Mapping[Outcome, int]]
+) -> RunSummary:
     counters = [model.counters for model in models]
     return RunSummary(
         out=run.path,
         calls=sum(c.calls for c in counters),
         hits=sum(c.hits for c in counters),
-        counts=tuple(run.calls.counts()),
+        outcomes=outcomes,
         records=_records(run),
     )
 
@@ -285,18 +303,19 @@ def _failed(found: Mapping[Outcome, int]) -> float:
     return 1 - found.get(Outcome.OK, 0) / total if total else 0.0
 
 
-def _study_bytes(study: Study) -> bytes:
-    return materials(study).model_dump_json(indent=1).encode()
+def _keep_study(study: Study, run: RunDir, base: Path) -> None:
+    kept = materials(study, made_up_models(study, base))
+    run.write(STUDY, kept.model_dump_json(indent=1).encode())
 
 
-def _is_done(run: RunDir, request: RunRequest) -> bool:
-    """Whether an earlier session did all that is asked for, and left no call to ask again."""
+def _done(run: RunDir, request: RunRequest) -> Mapping[str, Any] | None:
+    """The note of an earlier session that did all that is asked for and left no call to ask."""
     path = run.path / DONE
     if not path.exists():
-        return False
-    note = orjson.loads(path.read_bytes())
+        return None
+    note: Mapping[str, Any] = orjson.loads(path.read_bytes())
     enough = note["limit"] is None or (request.limit is not None and request.limit <= note["limit"])
-    return bool(enough and note["stage"] >= int(request.until) and not note["errors"])
+    return note if enough and note["stage"] >= int(request.until) and not note["errors"] else None
 
 
 def _stored_run(runs: contextlib.ExitStack) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from habitus.analysis import (
@@ -24,6 +25,8 @@ from habitus.analysis import (
 from habitus.errors import StoreError
 from habitus.experiments.config import ResultsConfig
 from habitus.experiments.materials import Materials
+from habitus.experiments.study import Study
+from habitus.models import ModelEntry
 from habitus.records import Attempt, Evaluation, History, SafetyLabel
 from habitus.statistics import IntervalRule
 from habitus.store import RunDir
@@ -99,11 +102,25 @@ def _options(run: RunDir, kept: Materials, view: View) -> ResultOptions:
 
 
 def _synthetic(config: Mapping[str, Any], kept: Materials) -> list[str]:
-    """Targets whose numbers are made up: a planted target, or scripted helpers around it."""
-    models = config.get("models", {})
-    made_up = {
-        name for name, entry in models.items() if entry["backend"] in {"planted", "scripted"}
-    }
+    """Targets whose numbers are made up: by a planted target, or by a scripted judge of it."""
     targets = config.get("targets", {})
     judged_by = config.get("roles", {}).get("evaluator", {}).get("model")
-    return [t for t in kept.targets if judged_by in made_up or targets[t]["model"] in made_up]
+    return [t for t in kept.targets if {judged_by, targets[t]["model"]} & set(kept.made_up)]
+
+
+def made_up_models(study: Study, base: Path) -> frozenset[str]:
+    """The models of a study that make answers up, or replay answers that were made up.
+
+    Args:
+        study: the study.
+        base: where relative paths of replayed runs start.
+    """
+    entries = study.experiment.models
+    return frozenset(name for name, entry in entries.items() if _makes_up(name, entry, base))
+
+
+def _makes_up(name: str, entry: ModelEntry, base: Path) -> bool:
+    if entry.backend != "replay":
+        return entry.backend in {"planted", "scripted"}
+    with RunDir.open(base / entry.options["run"], write=False) as replayed:
+        return (entry.options.get("model") or name) in read_materials(replayed).made_up

@@ -25,7 +25,7 @@ _STATES = re.compile(
 _STATE = re.compile(
     r"^[ \t*`-]*([\w-]+)[ \t*`]*:[ \t*`]*(follow|avoid|neutral)\b", re.MULTILINE | re.IGNORECASE
 )
-_RULE = re.compile(r"(?:\s*^[ \t]*(?:-{3,}|\*{3,}|_{3,}|={3,}|`{3,})[ \t]*$)+\s*\Z", re.MULTILINE)
+_RULE = re.compile(r"-{3,}|\*{3,}|_{3,}|={3,}|`{3,}")
 _WORDS: dict[str, NormState] = {"follow": 1, "neutral": 0, "avoid": -1}
 
 
@@ -86,7 +86,11 @@ def _turns(body: str) -> list[Turn]:
 
 
 def _words(text: str) -> str:
-    return _RULE.sub("", text).strip()
+    """What a turn says, without the rules and fences behind it."""
+    lines = text.rstrip().splitlines(keepends=True)
+    while lines and (not lines[-1].strip() or _RULE.fullmatch(lines[-1].strip())):
+        lines.pop()
+    return "".join(lines).strip()
 
 
 def _check(turns: list[Turn]) -> None:

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from habitus.agents import ObjectReader, ask
 from habitus.content import ContentModel, Found, Prompt, find, load, read_prompt
+from habitus.content.fields import Slug
 from habitus.models import ChatModel
 from habitus.records import Failure, Request, Sampling, Schema, rubric_first
 
@@ -22,7 +23,7 @@ Seen = Literal["query", "response"]
 class JudgeFile(ContentModel):
     """``judges/<id>/judge.yaml``."""
 
-    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    id: Slug
     name: str
     description: str = ""
     sees: tuple[Seen, ...] = Field(min_length=1, description="placeholders of the prompt")
