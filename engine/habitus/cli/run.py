@@ -25,6 +25,7 @@ LimitOption = Annotated[
 @app.command()
 def run(
     experiment: ExperimentArgument,
+    *,
     out: Annotated[
         Path | None, typer.Option("--out", help="Run directory; runs/<id> by default.")
     ] = None,
