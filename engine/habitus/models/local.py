@@ -13,6 +13,7 @@ prompt that does not fit is ``overflow`` before anything is computed, an answer 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
@@ -46,7 +47,8 @@ class LocalOptions(ContentModel):
     ``threads``: by default the cores of this process, at most four.
     ``reproducible``: equal requests give equal bytes (see ``habitus.models.llamacpp``); false
     gives llama.cpp its quickest settings, which matters for larger models only.
-    ``prefix_cache``: beginnings that were computed before are not computed again.
+    ``prefix_cache``: beginnings that were computed before are not computed again. On by default,
+    except on macOS with ``reproducible``: on its GPU a warm cache changes bytes.
     ``cache_mib``: memory for conversations that have lost their slot to another one.
     ``gpu_layers``: layers on a GPU, where this build of llama.cpp has one; None leaves it to it.
     """
@@ -54,7 +56,7 @@ class LocalOptions(ContentModel):
     slots: Annotated[int, Field(ge=1, le=64)] = 1
     threads: Annotated[int, Field(ge=1, le=256)] | None = None
     reproducible: bool = True
-    prefix_cache: bool = True
+    prefix_cache: bool | None = None
     cache_mib: Annotated[int, Field(ge=0)] = 1024
     gpu_layers: Annotated[int, Field(ge=0)] | None = None
 
@@ -163,11 +165,15 @@ def open_local(name: str, entry: ModelEntry, opening: Opening) -> LocalModel:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise ModelError(f"model {name!r}: options.{where}: {first['msg']}") from None
+    chosen = options.model_dump(exclude={"prefix_cache"})
+    on_a_gpu = sys.platform == "darwin" and options.gpu_layers != 0
+    cached = options.prefix_cache
     settings = EngineSettings(
         path=find_weights(entry.model, opening.base, opening.environ),
         context_length=entry.context_length or CONTEXT_LENGTH,
         debug=bool(opening.environ.get("HABITUS_DEBUG")),
-        **options.model_dump(),
+        prefix_cache=not (on_a_gpu and options.reproducible) if cached is None else cached,
+        **chosen,
     )
     engines: dict[EngineSettings, Engine] = opening.shared.setdefault("local", {})
     engine = engines.get(settings)
