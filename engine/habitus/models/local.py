@@ -28,6 +28,7 @@ from habitus.models.grammar import UnsupportedSchemaError, compact_grammar
 from habitus.models.llamacpp import Engine, EngineAnswer, EngineSettings
 from habitus.models.reading import Read, read_completion
 from habitus.models.rejections import read_rejection
+from habitus.models.shared import Seat
 from habitus.models.weights import find_weights
 from habitus.models.wire import Encoder
 from habitus.records import Outcome, Reply, Request, Schema
@@ -68,8 +69,7 @@ class LocalModel:
         self._name = name
         self._entry = entry
         self._engine = engine
-        self._closed = False
-        engine.users += 1
+        self._seat = Seat(engine)
         shown = entry.model or engine.settings.path.name
         self._encoder = Encoder(shown, {**PLAIN_SAMPLING, **entry.extra}, entry.quirks)
         self._grammars: dict[bytes, str] = {}
@@ -81,12 +81,7 @@ class LocalModel:
 
     async def aclose(self) -> None:
         """Leave the engine; the last model on it gives the memory back."""
-        if self._closed:
-            return
-        self._closed = True
-        self._engine.users -= 1
-        if self._engine.users == 0:
-            await self._engine.close()
+        await self._seat.leave()
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request, when a slot is free."""
@@ -100,17 +95,7 @@ class LocalModel:
             sent["grammar"] = {"name": request.schema.name, "compact": True}
         answer = await self._engine.ask(body, self._entry.timeout)
         read = self._read(answer, request, outgoing.cut)
-        return Reply(
-            outcome=read.outcome,
-            text=read.text,
-            reason=read.reason,
-            reasoning=read.reasoning,
-            finish=read.finish,
-            usage=read.usage,
-            sent=sent,
-            latency=answer.seconds,
-            raw=read.raw,
-        )
+        return read.reply(sent, answer.seconds)
 
     def _grammar(self, schema: Schema) -> str:
         known = self._grammars.get(schema.canonical)
