@@ -8,15 +8,28 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
-from collections.abc import Sequence
-from typing import Any, Literal, TextIO
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 from habitus.content.visible import safe_text
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 _INTERVAL = re.compile(r"\[[^\[\] ]+, [^\[\] ]+\]")
+_NUMBER = re.compile(r"[\d,]+|-")
 
 Cell = str | int | float | bool | None
+Column = tuple[str, tuple[Cell, ...]]
+
+#: Columns that say how many: they stay with the column before them.
+_BESIDE = frozenset({"n", "of", "of checks", "sessions"})
+_WIDEST = 100  # of running text: longer lines are hard to read
 
 
 def print_text(text: str) -> None:
@@ -29,6 +42,29 @@ def talk(text: str) -> None:
     print(safe_text(text), file=sys.stderr)
 
 
+def print_note(text: str) -> None:
+    """Print a note below a table: broken between words on a terminal, one line elsewhere."""
+    line = f"- {safe_text(text, lines=False)}"
+    if sys.stdout.isatty():
+        line = textwrap.fill(line, text_width(), subsequent_indent="  ", break_long_words=False)
+    print(line)
+
+
+def text_width() -> int:
+    """Columns for running text on this terminal."""
+    return max(40, min(_WIDEST, shutil.get_terminal_size().columns))
+
+
+def program() -> str:
+    """What to type for this program: its name, or its path where the name is another's or none."""
+    called = Path(sys.argv[0])
+    found = shutil.which("habitus")
+    if called.name != "habitus" or (found and Path(found).resolve() == called.resolve()):
+        return "habitus"
+    here = Path.cwd()
+    return str(called.relative_to(here) if called.is_relative_to(here) else called)
+
+
 def print_json(data: Any) -> None:
     """Print data as indented JSON; undefined numbers are null, so NaN is a fault."""
     # What safe_text replaces stands inside strings only, and its escapes are JSON's own.
@@ -36,18 +72,26 @@ def print_json(data: Any) -> None:
 
 
 def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, to: TextIO | None = None
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    keys: int = 1,
+    to: TextIO | None = None,
 ) -> None:
     """Print a table: drawn on a terminal, tab-separated with a header line elsewhere.
+
+    A table that is too wide for the terminal is drawn in parts, one below the other.
 
     Args:
         columns: their headings.
         rows: cells; numbers are set right, None is shown as ``-``.
+        keys: how many columns say what a row is about; every part begins with them.
         to: the stream; stdout by default.
     """
     stream = to or sys.stdout
     if stream.isatty():
-        _draw(columns, rows, stream)
+        cells = zip(*rows, strict=True) if rows else ((),) * len(columns)
+        _draw(list(zip(columns, cells, strict=True)), keys, stream)
         return
     for row in (columns, *rows):
         print("\t".join(cell_text(cell) for cell in row), file=stream)
@@ -64,20 +108,53 @@ def cell_text(cell: Cell) -> str:
     return safe_text(str(cell), lines=False)
 
 
-def _draw(columns: Sequence[str], rows: Sequence[Sequence[Cell]], stream: TextIO) -> None:
-    from rich import box
+def _draw(columns: Sequence[Column], keys: int, stream: TextIO) -> None:
     from rich.console import Console
+
+    console = Console(file=stream, markup=False, emoji=False, highlight=False)
+
+    def fits(part: Sequence[Column]) -> bool:
+        return console.measure(_table(part)).minimum <= console.width
+
+    for part in _parts(columns, keys, fits):
+        console.print(_table(part))
+
+
+def _parts(columns: Sequence[Column], keys: int, fits: Any) -> Iterator[list[Column]]:
+    """The columns in parts that fit, each with the key columns first."""
+    first, rest = list(columns[:keys]), columns[keys:]
+    part = list(first)
+    for group in _groups(rest):
+        if len(part) > len(first) and not fits([*part, *group]):
+            yield part
+            part = list(first)
+        part += group
+    yield part
+
+
+def _groups(columns: Sequence[Column]) -> Iterator[list[Column]]:
+    """Columns that stand together: one, and those that say of how many."""
+    number = 0
+    numbered = []
+    for column in columns:
+        number += column[0] not in _BESIDE
+        numbered.append((number, column))
+    for _, group in groupby(numbered, key=lambda pair: pair[0]):
+        yield [column for _, column in group]
+
+
+def _table(columns: Sequence[Column]) -> Table:
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, column in enumerate(columns):
-        numbers = any(_is_number(row[i]) for row in rows)
-        side: Literal["left", "right"] = "right" if numbers else "left"
-        table.add_column(Text(column), justify=side, overflow="fold")
-    for row in rows:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading, cells in columns:
+        numbers = any(map(_is_number, cells)) or all(map(_NUMBER.fullmatch, map(cell_text, cells)))
+        table.add_column(Text(heading), justify="right" if numbers else "left", overflow="fold")
+    for row in zip(*(cells for _, cells in columns), strict=True):
         table.add_row(*(Text(_kept_together(cell_text(cell))) for cell in row))
-    Console(file=stream, markup=False, emoji=False, highlight=False).print(table)
+    return table
 
 
 def _kept_together(text: str) -> str:
