@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from habitus.errors import ModelError
 from habitus.models.endpoints import Answer, Endpoint, endpoint_for
@@ -131,19 +131,11 @@ class OpenAIModel:
         return True
 
     def _reply(self, judged: _Judged, outgoing: Outgoing, call: _Call) -> Reply:
-        read = judged.read
-        return Reply(
-            outcome=read.outcome,
-            text=read.text,
-            reason=read.reason,
-            reasoning=read.reasoning,
-            finish=read.finish,
-            usage=read.usage,
-            sent=outgoing.sent,
-            latency=call.latency,
+        return replace(
+            judged.read.reply(outgoing.sent, call.latency),
             attempts=call.tries,
             waited=call.waited,
-            raw=self._endpoint.hide(read.raw) if read.raw else "",
+            raw=self._endpoint.hide(judged.read.raw) if judged.read.raw else "",
         )
 
 
