@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from habitus.content.visible import safe_text
 
@@ -29,6 +29,8 @@ Column = tuple[str, tuple[Cell, ...]]
 
 #: Columns that say how many: they stay with the column before them.
 _BESIDE = frozenset({"n", "of", "of checks", "sessions"})
+_JOIN = "\u00a0"
+_GAP = 2  # between two columns of a table
 _WIDEST = 100  # of running text: longer lines are hard to read
 
 
@@ -42,11 +44,17 @@ def talk(text: str) -> None:
     print(safe_text(text), file=sys.stderr)
 
 
-def print_note(text: str) -> None:
-    """Print a note below a table: broken between words on a terminal, one line elsewhere."""
-    line = f"- {safe_text(text, lines=False)}"
+def print_note(text: str, mark: str = "- ") -> None:
+    """Print a line of text: broken between words on a terminal and set in, one line elsewhere."""
+    line = mark + safe_text(text, lines=False)
     if sys.stdout.isatty():
-        line = textwrap.fill(line, text_width(), subsequent_indent="  ", break_long_words=False)
+        line = textwrap.fill(
+            line,
+            text_width(),
+            subsequent_indent=" " * len(mark),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
     print(line)
 
 
@@ -112,20 +120,17 @@ def _draw(columns: Sequence[Column], keys: int, stream: TextIO) -> None:
     from rich.console import Console
 
     console = Console(file=stream, markup=False, emoji=False, highlight=False)
-
-    def fits(part: Sequence[Column]) -> bool:
-        return console.measure(_table(part)).minimum <= console.width
-
-    for part in _parts(columns, keys, fits):
-        console.print(_table(part))
+    for part in _parts(columns, keys, console.width):
+        console.print(_table(part, console.width))
 
 
-def _parts(columns: Sequence[Column], keys: int, fits: Any) -> Iterator[list[Column]]:
-    """The columns in parts that fit, each with the key columns first."""
+def _parts(columns: Sequence[Column], keys: int, width: int) -> Iterator[list[Column]]:
+    """The columns in parts that fit into a width, each with the key columns first."""
     first, rest = list(columns[:keys]), columns[keys:]
     part = list(first)
     for group in _groups(rest):
-        if len(part) > len(first) and not fits([*part, *group]):
+        least = sum(_least(column) + _GAP for column in (*part, *group))
+        if len(part) > len(first) and least > width:
             yield part
             part = list(first)
         part += group
@@ -143,23 +148,63 @@ def _groups(columns: Sequence[Column]) -> Iterator[list[Column]]:
         yield [column for _, column in group]
 
 
-def _table(columns: Sequence[Column]) -> Table:
+def _table(columns: Sequence[Column], width: int) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading, cells in columns:
+    widths = _widths(columns, width)
+    for (heading, cells), wide in zip(columns, widths, strict=True):
         numbers = any(map(_is_number, cells)) or all(map(_NUMBER.fullmatch, map(cell_text, cells)))
-        table.add_column(Text(heading), justify="right" if numbers else "left", overflow="fold")
-    for row in zip(*(cells for _, cells in columns), strict=True):
-        table.add_row(*(Text(_kept_together(cell_text(cell))) for cell in row))
+        side: Literal["left", "right"] = "right" if numbers else "left"
+        table.add_column(Text(_broken(heading, wide)), justify=side, overflow="fold", width=wide)
+    for row in zip(*(_texts(column)[1:] for column in columns), strict=True):
+        table.add_row(*map(Text, map(_broken, row, widths)))
     return table
+
+
+def _broken(text: str, width: int) -> str:
+    """The text in lines, broken at spaces; rich would break at those of an interval too."""
+    lines = textwrap.wrap(text, width, break_on_hyphens=False, break_long_words=False)
+    return "\n".join(lines).replace(_JOIN, " ")
+
+
+def _widths(columns: Sequence[Column], width: int) -> list[int]:
+    """How wide each column is: as its texts are, or less where they have spaces to break at.
+
+    Only where even that is too wide are words broken.
+    """
+    widths = [max(1, *map(_cell_length, _texts(column))) for column in columns]
+    least = [_least(column) for column in columns]
+    for floor in (least, [1] * len(columns)):
+        while sum(widths) + _GAP * len(widths) > width:
+            room = [wide - low for wide, low in zip(widths, floor, strict=True)]
+            if max(room) <= 0:
+                break
+            widths[room.index(max(room))] -= 1
+    return widths
+
+
+def _least(column: Column) -> int:
+    """The longest word of a column."""
+    return max(_cell_length(word) for text in _texts(column) for word in text.split(" "))
+
+
+def _texts(column: Column) -> list[str]:
+    heading, cells = column
+    return [heading, *(_kept_together(cell_text(cell)) for cell in cells)]
+
+
+def _cell_length(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def _kept_together(text: str) -> str:
     """The text with intervals such as ``[.09, .14]`` kept on one line of a narrow cell."""
-    return _INTERVAL.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
+    return _INTERVAL.sub(lambda match: match[0].replace(" ", _JOIN), text)
 
 
 def _is_number(cell: Cell) -> bool:

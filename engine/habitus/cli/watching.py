@@ -29,8 +29,7 @@ _MET: Mapping[bool | None, str] = {True: "met", False: "not met", None: "no verd
 _PARTS: Mapping[type[StageRecord], tuple[str, str]] = {
     Attempt: (
         "1 of 4  Conversations",
-        "Persona and assistant take turns; each remembers its own side only. A verifier reads what "
-        "they said, without knowing what the persona holds, and says which norms it shows.",
+        "Persona and assistant take turns; a verifier, not told what the persona holds, reads them.",
     ),
     Recommendation: (
         "2 of 4  Checklists",
