@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from habitus.cli import output
 from habitus.cli.output import print_note, print_table, program
 
 COLUMNS = ["Target", "Setting", "Persona", "Follow", "n", "Adaptation", "n", "CCS", "bounds of CCS"]
@@ -76,17 +75,20 @@ def test_a_note_is_broken_between_words(
 @pytest.mark.parametrize(
     ("called", "on_path", "typed"),
     [
-        ("/work/.venv/bin/habitus", "/work/.venv/bin/habitus", "habitus"),
-        ("/work/.venv/bin/habitus", None, ".venv/bin/habitus"),
-        ("/work/.venv/bin/habitus", "/usr/bin/habitus", ".venv/bin/habitus"),
-        ("/opt/bin/habitus", None, "/opt/bin/habitus"),
-        ("/work/engine/habitus/__main__.py", None, "habitus"),
+        ("work/.venv/bin/habitus", "work/.venv/bin", "habitus"),
+        ("work/.venv/bin/habitus", "nothing", ".venv/bin/habitus"),
+        ("work/.venv/bin/habitus", "usr/bin", ".venv/bin/habitus"),
+        ("usr/bin/habitus", "nothing", "{folder}/usr/bin/habitus"),
+        ("work/engine/habitus/__main__.py", "nothing", "habitus"),
     ],
 )
 def test_what_to_type_for_the_program(
-    called: str, on_path: str | None, typed: str, monkeypatch: pytest.MonkeyPatch
+    called: str, on_path: str, typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.argv", [called])
-    monkeypatch.setattr(output.shutil, "which", lambda _: on_path)
-    monkeypatch.setattr(output.Path, "cwd", lambda: Path("/work"))
-    assert program() == typed
+    for folder in ("work/.venv/bin", "usr/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "habitus").touch(0o755)
+    monkeypatch.setattr("sys.argv", [str(tmp_path / called)])
+    monkeypatch.setenv("PATH", str(tmp_path / on_path))
+    monkeypatch.chdir(tmp_path / "work")
+    assert program() == typed.format(folder=tmp_path)
