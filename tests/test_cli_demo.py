@@ -29,7 +29,14 @@ def records(terminal: Terminal, table: str) -> list[dict[str, str]]:
 def test_everything_is_shown_once_and_in_order(terminal: Terminal) -> None:
     code, out, err = terminal("demo", "--set", SCRIPTED)
     assert code == 0
-    order = ["far too small", "models:", "Personas", *PARTS, "CCBench results", "do not quote them"]
+    order = [
+        "far too small",
+        "`main:` under",
+        "Personas",
+        *PARTS,
+        "CCBench results",
+        "do not quote them",
+    ]
     places = [out.index(words) for words in order]
     assert places == sorted(places)
     assert [out.count(part) for part in PARTS] == [1] * 4
