@@ -129,7 +129,7 @@ class TestDamaged:
             re.search(rf"{re.escape(path.name)}:{place}: ", line) and words in line
             for line in out.splitlines()
         )
-        assert re.fullmatch(r"\d+ files checked, [1-9]\d* problems\n", err)
+        assert re.fullmatch(r"\d+ files? checked, [1-9]\d* problems?\n", err)
 
     def test_check_lists_the_problems_of_all_files(self, terminal: Terminal) -> None:
         for name in ("unknown topic", "opener kind", "unknown kind of history", "missing seed"):
