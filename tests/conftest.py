@@ -1,13 +1,22 @@
-"""What all tests share: no network beyond this machine."""
+"""What all tests share: where the package lies, and no network beyond this machine."""
 
 from __future__ import annotations
 
+import os
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+_ENGINE = str(Path(__file__).resolve().parents[1] / "engine")
 _LOCAL = {"localhost", "127.0.0.1", "::1", "0.0.0.0"}
+
+
+# Programs that tests start find the package as the tests do, installed or not.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    part for part in (_ENGINE, os.environ.get("PYTHONPATH", "")) if part
+)
 
 
 @pytest.fixture(autouse=True)

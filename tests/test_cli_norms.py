@@ -114,7 +114,7 @@ class TestRoot:
             (("norms", "list", "--domain", "helth"), "did you mean 'health'"),
             (("personas", "sample", "maori", "-n", "1025"), "1,024 different personas"),
             (("personas", "sample", "maori", "--prior", "mana"), "write VALUE=P"),
-            (("personas", "sample", "maori", "-o", "no/x.yaml"), "cannot be written"),
+            (("personas", "sample", "maori", "-o", "/dev/null/x.yaml"), "cannot be written"),
             (("personas", "sample", "maori", "-o", "Bad Name.yaml"), "an id has lower-case"),
         ],
     )  # fmt: skip

@@ -181,6 +181,19 @@ async def test_only_errors_are_asked_again(outcome: Outcome, calls: int) -> None
     assert second.outcome is (Outcome.OK if calls == 2 else outcome)
 
 
+async def test_fresh_stages_are_asked_once_more_and_others_are_not() -> None:
+    log, model = Log(), Counting()
+    old, judged = replace(ask(), stage="responses"), replace(ask(), stage="verdicts", seed=9)
+    recorded = Recorded(model, "m", log)
+    for request in (old, judged):
+        await recorded.complete(request)
+    again = Recorded(model, "m", log, fresh={"responses"})
+    assert (await again.complete(old)).text == "answer 3"
+    assert (await again.complete(old)).text == "answer 3"
+    assert (await again.complete(judged)).text == "answer 2"
+    assert model.calls == 3
+
+
 async def test_counters_say_what_was_spent() -> None:
     recorded = Recorded(Counting(Outcome.OK, Outcome.REFUSED), "target", Log())
     for request in (ask("a"), ask("b"), ask("a")):

@@ -26,6 +26,14 @@ from habitus.analysis.safety import SafetyRow
 from habitus.analysis.verdicts import VerdictTable
 
 FEW_DF = 5
+ABOUT_DIFFERENCES = (
+    "differences are b - a on items judged in both; their intervals are for one at a time"
+)
+ABOUT_EMBEDDEDNESS = (
+    "Adaptation = e * Follow + (1 - e) * Avoid, where e, the embeddedness, is the share of a "
+    "persona's non-neutral norms that it follows: a slope over e is there even for a model that "
+    "ignores the persona"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +103,9 @@ def results(
 def _notes(table: VerdictTable, kept: VerdictTable, options: ResultOptions) -> Iterator[str]:
     yield from _synthetic_note(kept, options)
     yield (
-        "rates are pooled over items and repeats; ccs is the harmonic mean of the pooled Follow "
-        "and Avoid rates; ccs_persona_mean is the mean of the personas' own CCS, over personas "
-        "with both Follow and Avoid items"
+        "rates are pooled over items and repeats; CCS is the harmonic mean of the pooled Follow "
+        "and Avoid rates, CCS by persona the mean of the personas' own CCS, over personas with "
+        "both Follow and Avoid items"
     )
     yield {
         "exclude": "missing verdicts are left out of the rates and counted as not judged",
@@ -109,11 +117,8 @@ def _notes(table: VerdictTable, kept: VerdictTable, options: ResultOptions) -> I
     yield from _few_note(kept)
     yield from _coverage_note(kept)
     if len(kept.cells) > 1:
-        yield "differences are b - a on items judged in both; their intervals are for one at a time"
-    yield (
-        "a persona's norm adaptation is e * Follow + (1 - e) * Avoid with e its embeddedness: a "
-        "slope over e is there even for a model that ignores the persona"
-    )
+        yield ABOUT_DIFFERENCES
+    yield ABOUT_EMBEDDEDNESS
 
 
 def _synthetic_note(table: VerdictTable, options: ResultOptions) -> Iterator[str]:
@@ -128,11 +133,12 @@ def _interval_note(table: VerdictTable, options: ResultOptions) -> str:
         "percentile": "percentiles of the draws (too short for few personas)",
     }[options.rule.method]
     fixed = "" if options.queries == "resampled" else "queries, "
+    n = len(set(table.cultures))
+    cultures = "1 culture" if n == 1 else f"{n} cultures"
     return (
         f"{options.rule.level:.0%} intervals: {len(table.personas)} personas resampled within "
-        f"{len(set(table.cultures))} culture(s), {options.draws:,} draws, {form}; they allow for "
-        f"other personas of these cultures, not for other {fixed}norms or cultures, nor for errors of "
-        "a judge"
+        f"{cultures}, {options.draws:,} draws, {form}; they allow for other personas of these "
+        f"cultures, not for other {fixed}norms or cultures, nor for errors of a judge"
     )
 
 

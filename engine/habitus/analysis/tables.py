@@ -14,7 +14,7 @@ from habitus.analysis.embeddedness import Embeddedness
 from habitus.analysis.filtering import FilterTable
 from habitus.analysis.measures import MEASURES, Intervals, Values
 from habitus.analysis.options import MissingRule
-from habitus.analysis.results import Results
+from habitus.analysis.results import ABOUT_DIFFERENCES, ABOUT_EMBEDDEDNESS, Results
 from habitus.analysis.rows import Row
 from habitus.analysis.safety import SafetyRow
 from habitus.statistics import Interval, Rate
@@ -27,12 +27,16 @@ HEADINGS = dict(
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A title, columns, rows of as many cells, and the notes to print below."""
+    """A title, columns, rows of as many cells, and the notes to print below.
+
+    The first ``keys`` columns say what a row is about.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    keys: int = 1
 
 
 def number(value: float | None, *, signed: bool = False) -> str:
@@ -56,7 +60,7 @@ def with_interval(value: float | None, found: Interval | None, *, signed: bool =
 
 
 def results_tables(found: Results) -> list[TextTable]:
-    """The main table with all notes, then differences, embeddedness and safety where there are any."""
+    """The main table, then differences, embeddedness and safety where there are any."""
     tables = [_main_table(found)]
     if found.differences:
         tables.append(_difference_table(found.differences))
@@ -76,7 +80,9 @@ def _main_table(found: Results) -> TextTable:
     )
     rows = tuple(_main_cells(row, found.options.missing) for row in found.rows)
     title = "CCBench results" + (" (synthetic)" if found.synthetic else "")
-    return TextTable(title, columns, rows, found.notes)
+    elsewhere = {ABOUT_DIFFERENCES, ABOUT_EMBEDDEDNESS}
+    notes = tuple(note for note in found.notes if note not in elsewhere)
+    return TextTable(title, columns, rows, notes, keys=2 + len(labels))
 
 
 def _main_cells(row: Row, missing: MissingRule) -> tuple[str, ...]:
@@ -121,7 +127,8 @@ def _difference_table(differences: Sequence[Difference]) -> TextTable:
         measured = _measured(d.values, d.intervals, signed=True).values()
         alone = f"{d.coverage.only_a:,} / {d.coverage.only_b:,}"
         rows.append((what, of, *measured, f"{d.coverage.common:,}", alone))
-    return TextTable("Paired differences on common items", columns, tuple(rows))
+    title, notes = "Paired differences on common items", (ABOUT_DIFFERENCES,)
+    return TextTable(title, columns, tuple(rows), notes, keys=2)
 
 
 def _embeddedness_table(parts: Sequence[Embeddedness]) -> TextTable:
@@ -135,7 +142,8 @@ def _embeddedness_table(parts: Sequence[Embeddedness]) -> TextTable:
             ]
             target = _target(part.cell.target, part.synthetic)
             rows.append((target, part.cell.setting, name, *cells, str(found.personas)))
-    return TextTable("Correlation with embeddedness, over personas", columns, tuple(rows))
+    title, notes = "Correlation with embeddedness, over personas", (ABOUT_EMBEDDEDNESS,)
+    return TextTable(title, columns, tuple(rows), notes, keys=3)
 
 
 def _safety_table(safety: Sequence[SafetyRow], rows: Sequence[Row]) -> TextTable:
@@ -149,7 +157,7 @@ def _safety_table(safety: Sequence[SafetyRow], rows: Sequence[Row]) -> TextTable
         for part in safety
     )
     columns = ("Target", "Setting", "unsafe", "responses", "not judged", "CCS")
-    return TextTable("Responses labelled unsafe", columns, cells)
+    return TextTable("Responses labelled unsafe", columns, cells, keys=2)
 
 
 def filter_text(found: FilterTable) -> TextTable:

@@ -34,7 +34,8 @@ def _prefix(persona: str, population: str) -> Prefix:
     people, cultures = find_population(population)
     by_id = {one.id: one for one in people.personas}
     if persona not in by_id:
-        raise NotFoundError(f"persona in {population}", persona, list(by_id))
+        hint = "--population names the population to look in"
+        raise NotFoundError(f"persona in {population}", persona, list(by_id), hint)
     folder, name, placeholders = PROMPT_FILES["persona"]
     prompt = read_prompt(find(folder, f"{name}.md"), placeholders)
     lines = sheet(by_id[persona], cultures[by_id[persona].culture])

@@ -39,8 +39,12 @@ def check(
         print_json([_as_json(problem) for problem in problems])
     for problem in () if as_json else problems:
         print_text(str(problem))
-    talk(f"{len(files)} files checked, {len(problems)} problems")
+    talk(f"{_count(len(files), 'file')} checked, {_count(len(problems), 'problem')}")
     return 1 if problems else 0
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _default() -> list[Path]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,14 +103,27 @@ def _findings(name: str, entry: ModelEntry, base: Path, longest: int) -> list[Fi
     from habitus.models import Opening, open_model
     from habitus.models.checking import check_model
 
-    async def ask() -> list[Finding]:
+    async def ask(tell: Callable[[str], object]) -> list[Finding]:
         model = open_model(name, entry, Opening(base=base))
         try:
-            return await check_model(model, longest=longest)
+            return await check_model(model, longest=longest, tell=tell)
         finally:
             await model.aclose()
 
-    return asyncio.run(ask())
+    with _under_way() as tell:
+        return asyncio.run(ask(tell))
+
+
+@contextmanager
+def _under_way() -> Iterator[Callable[[str], object]]:
+    """On a terminal, a line that says what is being checked: a slow model takes minutes."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("checking") as status:
+        yield lambda name: status.update(f"checking: {name}")
 
 
 def _print(findings: list[Finding], *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from habitus.cli.output import print_json, print_table, print_text
+from habitus.cli.output import print_json, print_note, print_table, print_text
 from habitus.cli.root import new_app
 from habitus.norms import (
     Culture,
@@ -137,14 +137,16 @@ def _counted(culture: Culture) -> dict[str, Any]:
 
 def _show(culture: Culture) -> None:
     print_text(f"{culture.name} ({culture.culture}, {culture.domain})")
-    print_text(f"source: {culture.source}\n")
+    print_note(culture.source, "source: ")
+    print_text("")
     print_table(["value", "label"], [[v.id, v.label] for v in culture.value_list])
     print_text("")
     columns = ["norm", "kind", "values", "follow", "avoid", "neutral", "confirmed"]
     print_table(columns, [_norm_row(culture, norm) for norm in culture.norms])
+    print_note("follow, avoid, neutral: the share of all assignments of stances to the values")
     print_text("")
     for norm in culture.norms:
-        print_text(f"{norm.id}  {norm.statement}")
+        print_note(norm.statement, f"{norm.id}  ")
     groups = indistinguishable(culture)
     print_text("\nnorms that always share a state, since they rest on the same values:")
     for group in groups:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from habitus.cli.output import print_json, print_table, print_text
+from habitus.cli.output import print_json, print_note, print_table
 from habitus.cli.root import new_app
 from habitus.cli.run import ExperimentArgument, LimitOption, SetOption
 
@@ -69,14 +69,15 @@ def _total(stages: list[StagePlan]) -> list[str]:
 def _notes(stages: list[StagePlan]) -> None:
     from habitus.experiments.planning import CHARACTERS_PER_TOKEN, READ, WRITTEN
 
-    print_text(
+    print_note(
         f"estimates: {CHARACTERS_PER_TOKEN} characters a token; {READ:,.0f} prompt and "
         f"{WRITTEN:,.0f} answer tokens a second for each request, as many at once as the entry "
-        "allows; times of stages overlap"
+        "allows; times of stages overlap; reusable is the share of prompt tokens that stand in a "
+        "prefix of another request too"
     )
     unpriced = sorted({stage.model for stage in stages if stage.money is None})
     if unpriced:
-        print_text(f"no price is given for {', '.join(unpriced)}: money is unknown, not zero")
+        print_note(f"no price is given for {', '.join(unpriced)}: money is unknown, not zero")
 
 
 def _range(pair: Range) -> str:

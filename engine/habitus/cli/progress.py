@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from habitus.cli.output import talk
@@ -45,14 +45,14 @@ class Progress:
         """Start to show."""
         self._models = models
         if sys.stderr.isatty():
-            self._bars = _Bars(self._totals)
+            self._bars = _Bars(self._totals, self._calls)
 
     def put(self, table: str, record: StageRecord) -> None:
         """One record more."""
         self._done[table] += 1
         self._failed[table] += record.outcome is not Outcome.OK
         if self._bars is not None:
-            self._bars.show(table, self._done[table], self._failed[table], self._calls())
+            self._bars.show(table, self._done[table], self._failed[table])
         elif time.monotonic() - self._last_line > _LINE_EVERY:
             self._last_line = time.monotonic()
             talk(self._line())
@@ -78,32 +78,40 @@ class Progress:
 
 
 class _Bars:
-    """Bars of rich, made only on a terminal."""
+    """Bars of rich, made only on a terminal; the line of calls below them is read anew each time."""
 
-    def __init__(self, totals: Mapping[str, int]) -> None:
+    def __init__(self, totals: Mapping[str, int], calls: Callable[[], str]) -> None:
         from rich.console import Console
+        from rich.live import Live
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
+        console = Console(stderr=True, markup=False, emoji=False, highlight=False)
         self._progress = RichProgress(
             TextColumn("{task.description:<16}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[note]}", markup=False),
-            console=Console(stderr=True, markup=False, emoji=False, highlight=False),
+            console=console,
         )
         self._tasks: dict[str, Any] = {
             table: self._progress.add_task(table, total=total, note="")
             for table, total in totals.items()
         }
-        self._calls: Any = self._progress.add_task("calls", total=None, note="")
-        self._progress.start()
+        self._calls = calls
+        self._live = Live(console=console, get_renderable=self._all, refresh_per_second=4)
+        self._live.start()
 
-    def show(self, table: str, done: int, failed: int, calls: str) -> None:
+    def show(self, table: str, done: int, failed: int) -> None:
         if table in self._tasks:
             note = f"{failed:,} without answer" if failed else ""
             self._progress.update(self._tasks[table], completed=done, note=note)
-        self._progress.update(self._calls, note=calls)
 
     def stop(self) -> None:
-        self._progress.stop()
+        self._live.stop()
+
+    def _all(self) -> Any:
+        from rich.console import Group
+        from rich.text import Text
+
+        return Group(self._progress, Text(self._calls()))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from habitus.cli.output import print_json, print_table, print_text
+from habitus.cli.output import print_json, print_note, print_table, print_text, program, talk
 from habitus.cli.root import new_app
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ def results(
         found = run_results(opened, view)
     if as_json:
         print_json(found.as_json())
+    elif not found.rows:
+        talk(f"{run} has no verdicts yet; `{program()} status {run}` says what is left")
     else:
         print_tables(results_tables(found))
 
@@ -87,9 +89,9 @@ def print_tables(tables: list[TextTable]) -> None:
     """Print tables with their titles and notes."""
     for table in tables:
         print_text(f"\n{table.title}")
-        print_table(table.columns, table.rows)
+        print_table(table.columns, table.rows, keys=table.keys)
         for note in table.notes:
-            print_text(f"- {note}")
+            print_note(note)
 
 
 def print_main_table(run: RunDir) -> None:
@@ -102,12 +104,15 @@ def print_main_table(run: RunDir) -> None:
 
     if "evaluations" not in run.records.stages():
         return
-    table = results_tables(run_results(run))[0]
+    found = run_results(run)
+    if not found.rows:
+        return
+    table = results_tables(found)[0]
     narrow = sys.stdout.isatty() and get_terminal_size().columns < _WIDE
-    print_tables([_chief_columns(table) if narrow else table])
+    print_tables([_chief_columns(table, run) if narrow else table])
 
 
-def _chief_columns(table: TextTable) -> TextTable:
+def _chief_columns(table: TextTable, run: RunDir) -> TextTable:
     """Follow and Avoid with their denominators, CCS, and what was not judged."""
     from dataclasses import replace
 
@@ -117,5 +122,5 @@ def _chief_columns(table: TextTable) -> TextTable:
         table,
         columns=tuple(table.columns[i] for i in kept),
         rows=tuple(tuple(row[i] for i in kept) for row in table.rows),
-        notes=(*table.notes, "habitus results RUN prints all columns and tables"),
+        notes=(*table.notes, f"`{program()} results {run.path}` prints all columns and tables"),
     )

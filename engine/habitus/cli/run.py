@@ -26,6 +26,7 @@ LimitOption = Annotated[
 @app.command()
 def run(
     experiment: ExperimentArgument,
+    *,
     out: Annotated[
         Path | None, typer.Option("--out", help="Run directory; runs/<id> by default.")
     ] = None,
@@ -38,13 +39,17 @@ def run(
         str | None,
         typer.Option("--fork", help="Start a new run with the stored answers of this one."),
     ] = None,
+    fresh: Annotated[
+        list[str] | None,
+        typer.Option("--fresh", metavar="STAGE", help="Ask this stage's calls again; repeatable."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
 ) -> int:
     """Run an experiment; the same command goes on where it stopped."""
     from habitus.cli.finding import experiment_path, read_changes, run_path
     from habitus.cli.progress import Progress
     from habitus.cli.running import command_line, run_and_tell
-    from habitus.experiments import RunRequest, Stage, resolve, stage_named
+    from habitus.experiments import RunRequest, Stage, call_stage, resolve, stage_named
 
     until = stage_named(stage)
     study = resolve(experiment_path(experiment), read_changes(changes or []))
@@ -53,6 +58,7 @@ def run(
         until=until,
         limit=limit,
         fork=run_path(fork) if fork else None,
+        fresh=frozenset(map(call_stage, fresh or ())),
         base=Path.cwd(),
     )
     options = {"out": out, "set": changes, "limit": limit, "fork": fork}

@@ -4,33 +4,58 @@ from __future__ import annotations
 
 import shlex
 import signal
+from collections.abc import Sequence
+from dataclasses import replace
 
 from habitus.cli.output import talk
-from habitus.experiments import RunRequest, RunSummary, Study, run_experiment
+from habitus.experiments import RunRequest, RunSummary, Stage, Study, run_experiment
 from habitus.experiments.running import Observer
 from habitus.store import RunDir
 
 
 def run_and_tell(
-    study: Study, request: RunRequest, observer: Observer | None, *, show: bool, again: str
+    study: Study,
+    request: RunRequest,
+    observer: Observer | None,
+    *,
+    show: bool,
+    again: str,
+    before: Sequence[Stage] = (),
 ) -> int:
     """Run, print the table of results, and say how it ended.
+
+    Args:
+        study: what is run.
+        request: how it is run.
+        observer: whoever watches.
+        show: whether to print the table.
+        again: the command that goes on, for whoever interrupts this one.
+        before: stages to be through with, one after the other, before all of it is run.
 
     Returns:
         0 when complete, 1 when too many calls failed. An interrupt is raised again after the
         command that goes on has been told.
     """
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    old = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
-        summary = run_experiment(study, request, observer)
+        parts = [run_experiment(study, replace(request, until=s), observer) for s in before]
+        summary = _together([*parts, run_experiment(study, request, observer)])
     except KeyboardInterrupt:
         talk(f"stopped; everything that was answered is kept. To go on: {again}")
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, old)
     if show:
         print_results(request)
     return _close(study, summary)
+
+
+def _together(parts: Sequence[RunSummary]) -> RunSummary:
+    """Several sessions as one: the last found in the store what those before it had asked."""
+    last = parts[-1]
+    calls = sum(part.calls for part in parts)
+    hits = max(0, last.calls + last.hits - calls)
+    return replace(last, calls=calls, hits=hits, unchanged=all(part.unchanged for part in parts))
 
 
 def print_results(request: RunRequest) -> None:

@@ -10,7 +10,7 @@ from habitus.errors import UsageError
 
 
 def write_text(path: Path, text: str, *, overwrite: bool = False) -> None:
-    """Write a UTF-8 file by way of a temporary one beside it.
+    """Write a UTF-8 file by way of a temporary one beside it; makes the folder if it must.
 
     Raises:
         UsageError: the file is there and ``overwrite`` is False, or it cannot be written.
@@ -25,6 +25,7 @@ def write_text(path: Path, text: str, *, overwrite: bool = False) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:

@@ -20,7 +20,7 @@ from habitus.experiments.running import (
     RunSummary,
     run_experiment,
 )
-from habitus.experiments.stages import TABLES, Stage, stage_named
+from habitus.experiments.stages import TABLES, Stage, call_stage, stage_named
 from habitus.experiments.study import Study
 from habitus.experiments.tabulating import View, read_materials, run_filter, run_results
 
@@ -34,6 +34,7 @@ __all__ = [
     "Stage",
     "Study",
     "View",
+    "call_stage",
     "load_experiment",
     "plan_costs",
     "read_materials",

@@ -112,9 +112,9 @@ def _history_works(study: Study, limit: int | None) -> Iterator[_Work]:
         assistant = (sessions * low, sessions * high * attempts)
         half = (low + high) / 2 * 60
         yield _Work(
-            "histories", roles.persona, persona, texts.sheet + 250 + half, texts.sheet + 250
+            "histories/persona", roles.persona, persona, texts.sheet + 250 + half, texts.sheet + 250
         )
-        yield _Work("histories", roles.assistant, assistant, 60 + half, 60)
+        yield _Work("histories/assistant", roles.assistant, assistant, 60 + half, 60)
     verifier = (sessions, sessions * attempts)
     prompt = texts.statements + 350 + (low + high) / 2 * 120
     yield _Work(

@@ -75,7 +75,8 @@ class RunRequest:
     """What is asked of a run.
 
     ``limit`` takes the first queries of each persona; ``fork`` starts a new run with the stored
-    calls of an old one; ``base`` is where relative paths of model entries start. ``opener``
+    calls of an old one; ``fresh`` names stages of calls whose stored answers are asked for again;
+    ``base`` is where relative paths of model entries start. ``opener``
     makes models of entries: give one of your own to put another model behind a name.
     """
 
@@ -83,6 +84,7 @@ class RunRequest:
     until: Stage = Stage.VERDICTS
     limit: int | None = None
     fork: Path | None = None
+    fresh: frozenset[str] = frozenset()
     base: Path = field(default_factory=Path.cwd)
     opener: Factory = open_model
 
@@ -223,7 +225,7 @@ class _Session:
         _keep_study(self.study, self.store, self.request.base)
         for name, model in models.items():
             identity = self.study.experiment.models[name].identity(name)
-            self.models[name] = Recorded(model, identity, self.store.calls)
+            self.models[name] = Recorded(model, identity, self.store.calls, self.request.fresh)
         self.observer.begin(self.store, self.models)
 
     @contextlib.asynccontextmanager
@@ -311,7 +313,7 @@ def _keep_study(study: Study, run: RunDir, base: Path) -> None:
 def _done(run: RunDir, request: RunRequest) -> Mapping[str, Any] | None:
     """The note of an earlier session that did all that is asked for and left no call to ask."""
     path = run.path / DONE
-    if not path.exists():
+    if request.fresh or not path.exists():
         return None
     try:
         note: Mapping[str, Any] = orjson.loads(path.read_bytes())

@@ -52,3 +52,21 @@ def stage_named(name: str) -> Stage:
     if name not in _NAMES:
         raise UsageError(f"no stage called {name!r}; stages: {', '.join(_NAMES)}")
     return _NAMES[name]
+
+
+#: Stages of calls by the name ``--fresh`` takes.
+_CALLS = {
+    "histories": "histories",
+    "filter": "filter",
+    "checklists": "checklists",
+    "responses": "responses",
+    "verdicts": "verdicts",
+    "safety": "judge/safety",
+}
+
+
+def call_stage(name: str) -> str:
+    """The stage that calls are noted under."""
+    if name not in _CALLS:
+        raise UsageError(f"no stage of calls called {name!r}; stages: {', '.join(_CALLS)}")
+    return _CALLS[name]

@@ -76,12 +76,15 @@ class _Asking:
 Check = Callable[[_Asking], Awaitable[tuple[Status, str]]]
 
 
-async def check_model(model: ChatModel, *, longest: int = 400) -> list[Finding]:
+async def check_model(
+    model: ChatModel, *, longest: int = 400, tell: Callable[[str], object] = lambda _: None
+) -> list[Finding]:
     """Ask a model what it can do.
 
     Args:
         model: A model without a log before it, as repeated questions are part of the checks.
         longest: Most tokens of an answer; a model that reasons first needs more.
+        tell: Takes the name of each check before it is made.
 
     Returns:
         One finding for each check. Where even a plain reply fails, that one only.
@@ -90,6 +93,7 @@ async def check_model(model: ChatModel, *, longest: int = 400) -> list[Finding]:
     asking = _Asking(model, longest)
     findings = []
     for name, check in _CHECKS.items():
+        tell(name)
         findings.append(await _run(name, check, asking))
         if name == "reply" and findings[0].status is Status.FAILED:
             return findings

@@ -13,6 +13,7 @@ prompt that does not fit is ``overflow`` before anything is computed, an answer 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
@@ -27,6 +28,7 @@ from habitus.models.grammar import UnsupportedSchemaError, compact_grammar
 from habitus.models.llamacpp import Engine, EngineAnswer, EngineSettings
 from habitus.models.reading import Read, read_completion
 from habitus.models.rejections import read_rejection
+from habitus.models.shared import Seat
 from habitus.models.weights import find_weights
 from habitus.models.wire import Encoder
 from habitus.records import Outcome, Reply, Request, Schema
@@ -46,7 +48,8 @@ class LocalOptions(ContentModel):
     ``threads``: by default the cores of this process, at most four.
     ``reproducible``: equal requests give equal bytes (see ``habitus.models.llamacpp``); false
     gives llama.cpp its quickest settings, which matters for larger models only.
-    ``prefix_cache``: beginnings that were computed before are not computed again.
+    ``prefix_cache``: beginnings that were computed before are not computed again. On by default,
+    except on macOS with ``reproducible``: on its GPU a warm cache changes bytes.
     ``cache_mib``: memory for conversations that have lost their slot to another one.
     ``gpu_layers``: layers on a GPU, where this build of llama.cpp has one; None leaves it to it.
     """
@@ -54,7 +57,7 @@ class LocalOptions(ContentModel):
     slots: Annotated[int, Field(ge=1, le=64)] = 1
     threads: Annotated[int, Field(ge=1, le=256)] | None = None
     reproducible: bool = True
-    prefix_cache: bool = True
+    prefix_cache: bool | None = None
     cache_mib: Annotated[int, Field(ge=0)] = 1024
     gpu_layers: Annotated[int, Field(ge=0)] | None = None
 
@@ -66,8 +69,7 @@ class LocalModel:
         self._name = name
         self._entry = entry
         self._engine = engine
-        self._closed = False
-        engine.users += 1
+        self._seat = Seat(engine)
         shown = entry.model or engine.settings.path.name
         self._encoder = Encoder(shown, {**PLAIN_SAMPLING, **entry.extra}, entry.quirks)
         self._grammars: dict[bytes, str] = {}
@@ -79,12 +81,7 @@ class LocalModel:
 
     async def aclose(self) -> None:
         """Leave the engine; the last model on it gives the memory back."""
-        if self._closed:
-            return
-        self._closed = True
-        self._engine.users -= 1
-        if self._engine.users == 0:
-            await self._engine.close()
+        await self._seat.leave()
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request, when a slot is free."""
@@ -98,17 +95,7 @@ class LocalModel:
             sent["grammar"] = {"name": request.schema.name, "compact": True}
         answer = await self._engine.ask(body, self._entry.timeout)
         read = self._read(answer, request, outgoing.cut)
-        return Reply(
-            outcome=read.outcome,
-            text=read.text,
-            reason=read.reason,
-            reasoning=read.reasoning,
-            finish=read.finish,
-            usage=read.usage,
-            sent=sent,
-            latency=answer.seconds,
-            raw=read.raw,
-        )
+        return read.reply(sent, answer.seconds)
 
     def _grammar(self, schema: Schema) -> str:
         known = self._grammars.get(schema.canonical)
@@ -163,11 +150,15 @@ def open_local(name: str, entry: ModelEntry, opening: Opening) -> LocalModel:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise ModelError(f"model {name!r}: options.{where}: {first['msg']}") from None
+    chosen = options.model_dump(exclude={"prefix_cache"})
+    on_a_gpu = sys.platform == "darwin" and options.gpu_layers != 0
+    cached = options.prefix_cache
     settings = EngineSettings(
         path=find_weights(entry.model, opening.base, opening.environ),
         context_length=entry.context_length or CONTEXT_LENGTH,
         debug=bool(opening.environ.get("HABITUS_DEBUG")),
-        **options.model_dump(),
+        prefix_cache=not (on_a_gpu and options.reproducible) if cached is None else cached,
+        **chosen,
     )
     engines: dict[EngineSettings, Engine] = opening.shared.setdefault("local", {})
     engine = engines.get(settings)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from habitus.errors import ModelError
 from habitus.models.endpoints import Answer, Endpoint, endpoint_for
@@ -132,15 +132,12 @@ class OpenAIModel:
 
     def _reply(self, judged: _Judged, outgoing: Outgoing, call: _Call) -> Reply:
         read, hide = judged.read, self._endpoint.hide  # JSON may spell the key with escapes
-        return Reply(
-            outcome=read.outcome,
+        return replace(
+            read.reply(outgoing.sent, call.latency),
             text=hide(read.text),
             reason=hide(read.reason),
             reasoning=hide(read.reasoning),
-            finish=hide(read.finish) if read.finish else read.finish,
-            usage=read.usage,
-            sent=outgoing.sent,
-            latency=call.latency,
+            finish=read.finish and hide(read.finish),
             attempts=call.tries,
             waited=call.waited,
             raw=hide(read.raw),

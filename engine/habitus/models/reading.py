@@ -19,7 +19,7 @@ import orjson
 from habitus.models.quirks import Quirks
 from habitus.models.thinking import split_thinking
 from habitus.models.wire import clean_text
-from habitus.records import Outcome, Usage
+from habitus.records import Outcome, Reply, Usage
 
 _REFUSED = {"content_filter", "safety", "recitation", "prohibited_content", "blocklist", "refusal"}
 _CUT = {"length", "max_tokens", "max_output_tokens", "model_length"}
@@ -39,6 +39,20 @@ class Read:
     usage: Usage = field(default_factory=Usage)
     raw: str = ""
     broken: bool = False
+
+    def reply(self, sent: Mapping[str, Any], latency: float) -> Reply:
+        """The reply of one try that took ``latency`` seconds."""
+        return Reply(
+            outcome=self.outcome,
+            text=self.text,
+            reason=self.reason,
+            reasoning=self.reasoning,
+            finish=self.finish,
+            usage=self.usage,
+            sent=sent,
+            latency=latency,
+            raw=self.raw,
+        )
 
 
 def read_completion(body: bytes, quirks: Quirks, cut: Sequence[str] = ()) -> Read:

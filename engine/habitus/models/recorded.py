@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from habitus.models.model import CallLog, ChatModel
@@ -68,8 +69,13 @@ class Counters:
 class Recorded:
     """A model with a log; itself a ``ChatModel``."""
 
-    def __init__(self, model: ChatModel, identity: str, log: CallLog) -> None:
+    def __init__(
+        self, model: ChatModel, identity: str, log: CallLog, fresh: Collection[str] = ()
+    ) -> None:
+        """``fresh`` names stages whose stored answers are ignored and asked for once more."""
         self.counters = Counters()
+        self._fresh = frozenset(fresh)
+        self._renewed: set[bytes] = set()
         self._model = model
         self._identity = identity
         self._log = log
@@ -94,11 +100,14 @@ class Recorded:
                 reply = await asyncio.shield(running)  # None: that call was cancelled
                 reply = reply and replace(reply, stored=True)
             else:
-                reply = self._stored(key) or await self._ask(key, request)
+                reply = self._stored(key, request) or await self._ask(key, request)
         self.counters.returned(reply)
         return reply
 
-    def _stored(self, key: bytes) -> Reply | None:
+    def _stored(self, key: bytes, request: Request) -> Reply | None:
+        if request.stage in self._fresh and key not in self._renewed:
+            self._renewed.add(key)
+            return None
         found = self._log.find(key)
         if found is None or found.outcome is Outcome.ERROR:
             return None

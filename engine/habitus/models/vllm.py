@@ -39,6 +39,7 @@ from habitus.errors import ModelError
 from habitus.models.entry import ModelEntry, Opening
 from habitus.models.quirks import rewrite
 from habitus.models.reading import Read, read_completion
+from habitus.models.shared import Seat
 from habitus.models.wire import clean_text
 from habitus.records import Message, Outcome, Reply, Request
 
@@ -96,9 +97,8 @@ class VllmModel:
         self._name = name
         self._entry = entry
         self._engine = engine
-        self._closed = False
+        self._seat = Seat(engine)
         self._numbers = itertools.count()
-        engine.users += 1
         chosen = "concurrency" in entry.model_fields_set
         self._places = asyncio.Semaphore(entry.concurrency if chosen else engine.most)
 
@@ -109,16 +109,11 @@ class VllmModel:
 
     async def aclose(self) -> None:
         """Leave the engine; the last model on it ends it."""
-        if self._closed:
-            return
-        self._closed = True
-        self._engine.users -= 1
-        if self._engine.users == 0:
-            await self._engine.close()
+        await self._seat.leave()
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request, when there is a place for it."""
-        if self._closed:
+        if self._seat.left:
             return Reply(Outcome.ERROR, reason="closed", attempts=0)
         try:
             prompt = await self._prompt(request)
@@ -131,7 +126,7 @@ class VllmModel:
         async with self._places:
             began = time.monotonic()
             read = await self._answered(request, prompt.tokens)
-            return _reply(read, sent, time.monotonic() - began)
+            return read.reply(sent, time.monotonic() - began)
 
     async def _prompt(self, request: Request) -> _Prompt:
         quirks = self._entry.quirks
@@ -227,20 +222,6 @@ def _body(output: Any) -> bytes:
     }
     choice = {"finish_reason": done.finish_reason, "message": {"content": clean_text(done.text)}}
     return orjson.dumps({"choices": [choice], "usage": usage})
-
-
-def _reply(read: Read, sent: Mapping[str, Any], seconds: float) -> Reply:
-    return Reply(
-        outcome=read.outcome,
-        text=read.text,
-        reason=read.reason,
-        reasoning=read.reasoning,
-        finish=read.finish,
-        usage=read.usage,
-        sent=sent,
-        latency=seconds,
-        raw=read.raw,
-    )
 
 
 def _reason(error: Exception, request: Request) -> str:

@@ -209,3 +209,34 @@ class SafetyLabel(StageRecord):
     unsafe: bool | None = None
     reasoning: str = Field(default="", description="the judge's own explanation")
     calls: tuple[str, ...] = ()
+
+
+class JudgedItem(StageRecord):
+    """One question and the answer to it, as judges see it, and what an analysis groups it by.
+
+    ``group`` names what answers have in common (a post, a persona): items of one group are not
+    independent. ``target`` is the model that answered; judges never see it. ``fields`` holds what
+    the input says beside (country, category, setting, culture, ...).
+    """
+
+    group: str
+    target: str
+    question: str = ""
+    response: str = ""
+    fields: dict[str, str] = Field(default_factory=dict)
+
+
+class Label(StageRecord):
+    """What one judge says of one item; id ``<item>/<judge>`` or ``<item>/<judge>.<variant>``.
+
+    ``present`` says whether the label is one that counts as present (or as adhering); it is None,
+    as ``label`` is, when nothing was read.
+    """
+
+    item: str
+    judge: str
+    variant: str = ""
+    label: str | None = None
+    present: bool | None = None
+    reasoning: str = ""
+    calls: tuple[str, ...] = ()

@@ -310,7 +310,8 @@ def _adopt(
         raise ConfigChangedError(
             f"{path} was made with another configuration:\n"
             + "".join(f"  {change}\n" for change in refused)
-            + "undo the change, choose another directory, or fork the run to reuse its answers"
+            + "undo the change, or write to another directory with --out DIR (and, for"
+            + f" `habitus run`, --fork {path}: what is asked alike is then not asked again)"
         )
     if found and keep:
         write_whole(path / _EXPERIMENT, [canonical(config, indent=2), b"\n"])
