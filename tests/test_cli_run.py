@@ -91,7 +91,10 @@ class TestRun:
         [
             (("first", "--stage", "answers"), "no stage called 'answers'; stages: personas, histories"),
             (("first", "--limit", "0"), "greater than or equal to 1"),
+            (("first", "--limit", "9" * 20), "less than or equal to 1000000000"),
             (("first", "--fork", "runs/none"), "there is no run at runs/none"),
+            (("first", "--out", "x" * 300), "is too long"),
+            (("x" * 5000,), "is too long"),
             (("first", "--out", "experiments"), "holds other things"),
             (("first", "--out", "README.md"), "is a file; a run needs a directory of its own"),
             ((), "Missing argument"),
@@ -165,6 +168,13 @@ class TestStatus:
 
     def test_verify(self, terminal: Terminal, finished: Path) -> None:
         assert terminal.json("status", str(finished), "--verify", "--json")["damage"] == []
+
+    def test_a_damaged_file_is_named(self, terminal: Terminal, finished: Path) -> None:
+        copied = shutil.copytree(finished, terminal.folder / "copied")
+        (copied / "study.json").write_text("{}")
+        code, out, err = terminal("status", "copied")
+        assert (code, out) == (2, "")
+        assert "study.json is damaged" in err
 
     def test_of_a_run_that_is_half_done(self, terminal: Terminal) -> None:
         price = {"models.main.price": {"input": 1e6, "output": 0, "currency": "EUR"}}

@@ -39,6 +39,7 @@ DAMAGED: dict[str, tuple[str, str, str, str, str]] = {
     "unknown backend": (EXPERIMENT, "backend: scripted", "backend: oracle", "14:19", "backend"),
     "bad options": (EXPERIMENT, "{script: helpers}", "{script: helper}", "14:38", "'helpers'"),
     "exchanges upside down": (EXPERIMENT, "exchanges: [2, 4]", "exchanges: [4, 2]", "29:14", "least exchanges 4 exceed the most 2"),
+    "endless exchanges": (EXPERIMENT, "exchanges: [2, 4]", f"exchanges: [2, {10**30}]", "29:18", "less than or equal to 1000"),
     "one number of exchanges": (EXPERIMENT, "exchanges: [2, 4]", "exchanges: [4]", "29:14", "item 2 is missing"),
     "too many sessions": (EXPERIMENT, "domain_sessions: 2", "domain_sessions: 4", "27:20", "has 3 openers"),
     "unknown culture": (EXPERIMENT, "cultures: [harbour]", "cultures: [harbour, inland]", "6:21", "no persona of 'inland'"),

@@ -329,6 +329,14 @@ ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
         {"backend": "openai", "model": "m", "base_url": "http://h/v1/chat/completions"},
         "end before",
     ),
+    "no JSON in extra": (
+        {"backend": "openai", "model": "m", "base_url": "http://h", "extra": {"a": [float("nan")]}},
+        "that JSON cannot carry",
+    ),
+    "a number too large in extra": (
+        {"backend": "openai", "model": "m", "base_url": "http://h", "extra": {"a": 10**30}},
+        "that JSON cannot carry",
+    ),
     "sampling in extra": (
         {"backend": "openai", "model": "m", "base_url": "http://h", "extra": {"temperature": 1}},
         "temperature cannot be set here",

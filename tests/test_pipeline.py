@@ -452,6 +452,12 @@ class TestOrder:
         await windowed(range(10), work, 3)
         assert (begun, most) == (list(range(10)), 3)
 
+    async def test_a_width_beyond_all_items_costs_nothing(self) -> None:
+        async def work(_: int) -> None:
+            assert len(asyncio.all_tasks()) <= 4
+
+        await windowed(range(3), work, 10**6)
+
     async def test_pilot_first_of_one(self) -> None:
         used: list[tuple[str, int]] = []
 

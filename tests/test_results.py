@@ -404,7 +404,11 @@ def test_shown_norms_keep_the_same_pairs_in_every_setting() -> None:
         for p in plan.states
         if p != "c0-01"
     ]
-    options = replace(QUICK, shown=shown_norms(histories))
+    # What an incomplete history would have shown, no target was shown.
+    lost = History(
+        id="c0-01", outcome=Outcome.ERROR, persona="c0-01", sessions=(), shown=plan.items["c0-01"]
+    )
+    options = replace(QUICK, shown=shown_norms([*histories, lost]))
     found = as_json(table_of(plan), options)
     assert [row["total"] for row in found["rows"]] == [7 * 2 * 3] * 2
     assert [row["personas"] for row in found["rows"]] == [7, 7]

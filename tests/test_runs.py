@@ -114,6 +114,16 @@ class TestGoingOn:
         assert summary.hits == calls_of(undisturbed)[0]
         assert contents(tmp_path / "run") == contents(undisturbed)
 
+    @pytest.mark.parametrize("note", [b"", b"{", b"[]", b'{"stage": 4}', b'"done"'], ids=str)
+    def test_a_damaged_note_is_no_note(
+        self, tmp_path: Path, undisturbed: Path, note: bytes
+    ) -> None:
+        shutil.copytree(undisturbed, tmp_path / "run")
+        (tmp_path / "run" / "done.json").write_bytes(note)
+        summary = run(tmp_path)
+        assert (summary.unchanged, summary.calls) == (False, 0)
+        assert contents(tmp_path / "run") == contents(undisturbed)
+
     @pytest.mark.parametrize(
         ("at", "where"),
         [(40, "call"), (20, "record"), (1, "end")],

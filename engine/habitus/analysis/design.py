@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from habitus.errors import StoreError
-from habitus.records import History
+from habitus.records import History, Outcome
 
 Dimension = Literal["culture", "topic", "kind", "persona", "query"]
 DIMENSIONS: tuple[Dimension, ...] = ("culture", "topic", "kind", "persona", "query")
@@ -79,4 +79,7 @@ def shown_norms(histories: Iterable[History]) -> dict[str, frozenset[str]]:
     A norm that no session shows cannot be inferred by any model. A persona without a usable
     history shows nothing.
     """
-    return {history.persona: frozenset(history.shown) for history in histories}
+    return {
+        history.persona: frozenset(history.shown if history.outcome is Outcome.OK else ())
+        for history in histories
+    }

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import sys
@@ -42,8 +43,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _silence(sys.__stdout__)
         return CLOSED_PIPE
-    except OSError as error:  # a full disk and the like: nobody's mistake at the keyboard
-        return _fault(error, f"the operating system refused: {error}")
+    except OSError as error:
+        return _refused(error)
     except Exception as error:  # the last door: whatever else went wrong is a fault of ours
         return _fault(error)
     return code
@@ -86,6 +87,15 @@ def _fault(error: Exception, what: str = "") -> int:
         what = "habitus met a fault of its own, please report it: "
         what += f"{name}: {error}" if str(error) else name
     return _fail(f"{what}\nset {DEBUG}=1 and run again to see where it happened", FAULT)
+
+
+def _refused(error: OSError) -> int:
+    """What the operating system refused: a full disk and the like is no mistake at the keyboard."""
+    if error.errno == errno.ENAMETOOLONG:
+        return _fail(
+            f"the name {str(error.filename)[:60]!r}... is too long", HabitusError.exit_code
+        )
+    return _fault(error, f"the operating system refused: {error}")
 
 
 def _show_what_cannot_be_encoded() -> None:

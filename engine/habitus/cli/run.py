@@ -18,7 +18,8 @@ SetOption = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Set a dotted key of the file; repeatable."),
 ]
 LimitOption = Annotated[
-    int | None, typer.Option("--limit", min=1, help="Only the first N queries of each persona.")
+    int | None,
+    typer.Option("--limit", min=1, max=10**9, help="Only the first N queries of each persona."),
 ]
 
 

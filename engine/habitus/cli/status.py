@@ -53,10 +53,11 @@ def _status(run: RunDir) -> dict[str, Any]:
 
 
 def _expected(run: RunDir) -> dict[str, int]:
-    import json
+    from habitus.experiments import read_materials
 
-    path = run.path / "study.json"
-    counts: dict[str, int] = json.loads(path.read_bytes())["counts"] if path.exists() else {}
+    if not (run.path / "study.json").exists():
+        return {}
+    counts = read_materials(run).counts.model_dump()
     return {table: n for table, n in counts.items() if n and table != "items"}
 
 

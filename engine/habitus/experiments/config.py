@@ -31,6 +31,8 @@ People = Annotated[
     BeforeValidator(_people),
 ]
 Share = Annotated[float, Field(ge=0, le=1)]
+Exchanges = Annotated[int, Field(ge=1, le=1000)]
+Tokens = Annotated[int, Field(ge=1, lt=2**53)]  # what JSON and every server can read
 
 #: What may differ when a run goes on: nothing here can change an answer or which are asked for.
 MAY_CHANGE = frozenset(
@@ -55,7 +57,7 @@ class RoleConfig(ContentModel):
     model: str = Field(description="a name under models:")
     temperature: Annotated[float, Field(ge=0, le=5)] | None = 0.7
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: Tokens | None = None
     stop: tuple[Annotated[str, StringConstraints(min_length=1, strip_whitespace=False)], ...] = (
         Field(default=(), description="texts at which an answer ends; for models that do not stop")
     )
@@ -82,7 +84,7 @@ class HistoryConfig(ContentModel):
     form: Literal["agents", "single_call"] = "agents"
     domain_sessions: int = Field(default=3, ge=0)
     everyday_sessions: int = Field(default=15, ge=0)
-    exchanges: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = (4, 8)
+    exchanges: tuple[Exchanges, Exchanges] = (4, 8)
     domain_openers: str | None = Field(default=None, description="default: the domain's name")
     everyday_openers: str = "everyday"
     neutral: Literal["listed", "omit"] = Field(
@@ -171,7 +173,7 @@ class Experiment(ContentModel):
         default="answer", description="what of a ccot response is scored"
     )
     queries: QueriesConfig = QueriesConfig()
-    repeats: int = Field(default=1, ge=1)
+    repeats: int = Field(default=1, ge=1, le=10_000)
     results: ResultsConfig = ResultsConfig()
     limits: LimitsConfig = LimitsConfig()
 

@@ -42,7 +42,8 @@ async def windowed(
     items: Iterable[Item], work: Callable[[Item], Awaitable[object]], width: int | None
 ) -> None:
     """Work on at most ``width`` items at once, begun in their order."""
-    waiting = iter(items)
+    every = list(items)
+    waiting = iter(every)
 
     async def worker() -> None:
         for item in waiting:
@@ -54,7 +55,7 @@ async def windowed(
                 for item in waiting:
                     group.create_task(_run(work, item))
             else:
-                for _ in range(width):
+                for _ in range(min(width, len(every))):
                     group.create_task(worker())
     except BaseExceptionGroup as error:
         raise _first(error) from None

@@ -315,9 +315,13 @@ def _done(run: RunDir, request: RunRequest) -> Mapping[str, Any] | None:
     path = run.path / DONE
     if request.fresh or not path.exists():
         return None
-    note: Mapping[str, Any] = orjson.loads(path.read_bytes())
-    enough = note["limit"] is None or (request.limit is not None and request.limit <= note["limit"])
-    return note if enough and note["stage"] >= int(request.until) and not note["errors"] else None
+    try:
+        note: Mapping[str, Any] = orjson.loads(path.read_bytes())
+        most, stage, errors, _ = (note[key] for key in ("limit", "stage", "errors", "outcomes"))
+    except (ValueError, KeyError, TypeError):  # damaged: going through all of it finds the same
+        return None
+    enough = most is None or (request.limit is not None and request.limit <= most)
+    return note if enough and stage >= int(request.until) and not errors else None
 
 
 def _stored_run(runs: contextlib.ExitStack) -> Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 MAX_BODY = 16 * 2**20
+SHORTEST_KEY = 12  # characters; what is shorter is a word for "no key"
 _KEEP_ALIVE = 60.0
 _CONNECT_TIMEOUT = 30.0
 
@@ -57,6 +58,8 @@ class Endpoint:
         self.clock = clock or SystemClock()
         self.gate = Gate(concurrency, self.clock)
         self._key = key
+        # A word such as EMPTY that stands for no key is no secret, and may stand in any answer.
+        self._secret = key if key and len(key) >= SHORTEST_KEY else ""
         self._address = f"{base_url}/chat/completions"
         self._users = 0
         self._session: aiohttp.ClientSession | None = None
@@ -78,7 +81,7 @@ class Endpoint:
 
     def hide(self, text: str) -> str:
         """A text of the server without the key, should it repeat it."""
-        return text.replace(self._key, "[key]") if self._key else text
+        return text.replace(self._secret, "[key]") if self._secret else text
 
     async def post(self, body: bytes, seconds: float) -> Answer:
         """Send one request; ``seconds`` bound connecting and reading."""
@@ -91,11 +94,16 @@ class Endpoint:
             async with session.post(
                 self._address, data=body, timeout=limit, allow_redirects=False
             ) as response:
-                return await _read(response)
+                answer = await _read(response)
         except TimeoutError:
             return Answer(fault="timeout")
         except (aiohttp.ClientError, OSError):
             return Answer(fault="connection")
+        # Before anything is read or cut: half a key in a cut text would not be found again.
+        if self._secret and self._secret.encode() in answer.body:
+            body = answer.body.replace(self._secret.encode(), b"[key]")
+            return replace(answer, body=body)
+        return answer
 
     def _open(self) -> aiohttp.ClientSession:
         import aiohttp  # noqa: PLC0415

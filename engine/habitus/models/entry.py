@@ -118,6 +118,8 @@ class ModelEntry(ContentModel):
         taken = sorted(SET_BY_THE_ENGINE & extra.keys())
         if taken:
             raise ValueError(f"{', '.join(taken)} cannot be set here: the engine sets it")
+        if not _is_json(extra):
+            raise ValueError("holds a number or a text that JSON cannot carry")
         return extra
 
     @model_validator(mode="after")
@@ -184,6 +186,16 @@ def open_model(name: str, entry: ModelEntry, opening: Opening | None = None) -> 
     except ModuleNotFoundError as error:
         raise ModelError(f"model {name!r}: backend {entry.backend} needs {error.name}") from None
     return factory(name, entry, opening or Opening())
+
+
+def _is_json(value: Any) -> bool:
+    """Whether a value goes over the wire as it is: NaN would become null without a word."""
+    import orjson  # noqa: PLC0415  (entries are read by commands that send nothing)
+
+    try:
+        return bool(orjson.loads(orjson.dumps(value)) == value)
+    except TypeError:
+        return False
 
 
 def read_entry(path: Path, name: str) -> ModelEntry:

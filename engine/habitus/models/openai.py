@@ -131,11 +131,16 @@ class OpenAIModel:
         return True
 
     def _reply(self, judged: _Judged, outgoing: Outgoing, call: _Call) -> Reply:
+        read, hide = judged.read, self._endpoint.hide  # JSON may spell the key with escapes
         return replace(
-            judged.read.reply(outgoing.sent, call.latency),
+            read.reply(outgoing.sent, call.latency),
+            text=hide(read.text),
+            reason=hide(read.reason),
+            reasoning=hide(read.reasoning),
+            finish=read.finish and hide(read.finish),
             attempts=call.tries,
             waited=call.waited,
-            raw=self._endpoint.hide(judged.read.raw) if judged.read.raw else "",
+            raw=hide(read.raw),
         )
 
 

@@ -1,0 +1,159 @@
+"""Results counted again, by hand, from the record files of runs in which everything went wrong.
+
+The count below knows nothing of the engine: it reads ``study.json`` and ``records/*.jsonl``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from habitus.experiments import RunRequest, View, run_experiment, run_results
+from habitus.records import Outcome, Reply, Request
+from habitus.store import RunDir
+from study_fixture import Answering, failing, opening, study_of
+
+FAILURES = [outcome for outcome in Outcome if outcome is not Outcome.OK]
+NUMBERS = ("follow_rate", "avoid_rate", "norm_adaptation", "ccs", "ccs_persona_mean")
+COUNTS = ("judged", "not_judged", "total")
+Item = tuple[int, bool | None]
+
+
+def messy(seed: str, roles: tuple[str, ...]) -> Callable[[Request], Reply | str | None]:
+    """Helpers of whom a third fail in some way, and an evaluator that answers in many forms."""
+
+    def script(request: Request) -> Reply | str | None:
+        role = request.context["role"]
+        draw = Random(f"{seed} {role} {request.record} {request.attempt} {request.repeat}")
+        if role in roles and draw.random() < 0.35:
+            text = draw.choice(["", "half an answer", '{"recommendation": "half"}'])
+            return failing(draw.choice(FAILURES), text=text)
+        return verdicts(request, draw) if role == "evaluator" else None
+
+    return script
+
+
+def verdicts(request: Request, draw: Random) -> str:
+    """An answer of an evaluator in one of its many forms, readable or not."""
+    assert request.schema is not None
+    labels = list(request.schema.body["properties"])
+    items = {label: {"reasoning": "-", "adherence": draw.random() < 0.5} for label in labels}
+    listed = [{"norm_id": label, **item} for label, item in items.items()]
+    pairs = ", ".join(f'"{label}": {json.dumps(item)}' for label, item in items.items())
+    first = labels[0]
+    forms = [
+        json.dumps(dict(reversed(items.items()))),
+        json.dumps(listed),
+        json.dumps({"verdicts": listed}),
+        f'Here: ```json\n{json.dumps(items)}\n``` "{first}" is met.',
+        f'{{{pairs}, "{first}": {{"reasoning": "-", "adherence": true}}}}',
+        json.dumps(items | {"N99": items[first]}),
+        json.dumps({f"x{label}": item for label, item in items.items()}),
+        json.dumps(items | {first: {"reasoning": "-", "adherence": "true"}}),
+        json.dumps(items | {first: {"reasoning": "-", "adherence": 1}}),
+        json.dumps(items | {first: {"reasoning": "-", "adherence": None}}),
+        json.dumps({label: items[label] for label in labels[1:]}),
+    ]
+    return draw.choice(forms)
+
+
+def lines(run: Path, table: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / f"records/{table}.jsonl").read_bytes().splitlines()]
+
+
+def recount(run: Path, by: str | None, *, shown: bool) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Rows by (target, setting, group), from the files alone; checks each verdict on the way."""
+    study = json.loads((run / "study.json").read_text(encoding="utf-8"))
+    responses = {r["id"]: r for r in lines(run, "responses")}
+    written = {r["id"]: r for r in lines(run, "recommendations")}
+    seen = {h["persona"]: h["shown"] for h in lines(run, "histories") if h["outcome"] == "ok"}
+    cells: dict[tuple[Any, ...], dict[str, list[Item]]] = defaultdict(lambda: defaultdict(list))
+    for evaluation in lines(run, "evaluations"):
+        persona, query = evaluation["persona"], evaluation["query"]
+        states = study["personas"][persona]["states"]
+        assert sorted(v["norm"] for v in evaluation["verdicts"]) == sorted(
+            norm for norm, state in states.items() if state
+        )
+        for verdict in evaluation["verdicts"]:
+            norm, satisfied = verdict["norm"], verdict["satisfied"]
+            item = written[verdict["recommendation"]]
+            assert (item["norm"], item["state"], item["query"]) == (norm, states[norm], query)
+            assert (satisfied is None) == (verdict["outcome"] != "ok")
+            whole = responses[evaluation["response"]]["outcome"] == item["outcome"] == "ok"
+            assert whole or satisfied is None
+            group = {
+                None: None, "persona": persona, "query": query,
+                "culture": study["personas"][persona]["culture"],
+                "topic": study["queries"][query]["topic"], "kind": study["norms"][norm]["kind"],
+            }[by]  # fmt: skip
+            if not shown or norm in seen.get(persona, ()):
+                key = (evaluation["target"], evaluation["setting"], group)
+                cells[key][persona].append((verdict["state"], satisfied))
+    return {key: row(people) for key, people in cells.items()}
+
+
+def row(people: Mapping[str, list[Item]]) -> dict[str, Any]:
+    every = [item for items in people.values() for item in items]
+    judged = sum(satisfied is not None for _, satisfied in every)
+    own = [ccs(items) for items in people.values()]
+    numbers = (
+        rate(every, {1}), rate(every, {-1}), rate(every, {1, -1}), ccs(every),
+        mean([value for value in own if value is not None]),
+    )  # fmt: skip
+    counts = (judged, len(every) - judged, len(every))
+    return dict(zip((*NUMBERS, *COUNTS), (*numbers, *counts), strict=True))
+
+
+def rate(items: Iterable[Item], states: set[int]) -> float | None:
+    return mean([float(s) for state, s in items if state in states and s is not None])
+
+
+def ccs(items: list[Item]) -> float | None:
+    follow, avoid = rate(items, {1}), rate(items, {-1})
+    if follow is None or avoid is None:
+        return None
+    return 2 * follow * avoid / (follow + avoid) if follow + avoid else 0.0
+
+
+def mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "the target fails": ({}, ("target",)),
+    "none for each persona, twice": ({"none": "per_persona", "repeats": 2}, ("target",)),
+    "two targets": ({"targets.second": {"model": "main", "temperature": 0.1}}, ("target",)),
+    "one call writes a session": ({"history.form": "single_call"}, ("dialogue", "evaluator")),
+    "the verifier fails": ({"filter.attempts": 2}, ("verifier",)),
+    "the verifier only reports": ({"filter.policy": "report_only"}, ("verifier", "evaluator")),
+    "recommendations fail": ({"checklist.recommendations": "per_persona"}, ("recommender",)),
+    "verdicts come first": ({"checklist.order": "verdict_first", "checklist.echo": True}, ()),
+}
+
+
+@pytest.mark.parametrize(("changes", "roles"), CASES.values(), ids=CASES)
+def test_results_are_what_the_records_say(
+    tmp_path: Path, changes: dict[str, Any], roles: tuple[str, ...]
+) -> None:
+    study = study_of(tmp_path, {"personas": 4, "limits.alike": 10**6, **changes})
+    model = Answering(messy(str(changes), roles))
+    run_experiment(study, RunRequest(out=tmp_path / "run", opener=opening(model)))
+    failed = 0
+    with RunDir.open(tmp_path / "run", write=False) as run:
+        for by in (None, "culture", "persona", "topic", "query", "kind"):
+            for shown in (False, True):
+                view = View(by=(by,) if by else (), shown=shown)
+                rows = run_results(run, view).as_json()["rows"]
+                found = {(r["target"], r["setting"], r.get(by)): r for r in rows if r["total"]}
+                expected = recount(run.path, by, shown=shown)
+                assert found.keys() == expected.keys()
+                for key, wanted in expected.items():
+                    assert {n: found[key][n] for n in wanted} == pytest.approx(wanted, abs=1e-12)
+                    failed += wanted["not_judged"]
+    assert failed > 0
