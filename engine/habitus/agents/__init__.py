@@ -11,18 +11,34 @@ from habitus.agents.agent import Agent
 from habitus.agents.conversation import Conversation, Dialogue, Rules
 from habitus.agents.jsontext import Decoded, decode_json
 from habitus.agents.structured import Answer, ItemReader, Items, ObjectReader, Reading, ask
+from habitus.agents.verdicts import (
+    END_TOKEN,
+    FieldReader,
+    LabelList,
+    LabelPlace,
+    SentinelReader,
+    Verdict,
+    plain_label,
+)
 
 __all__ = [
+    "END_TOKEN",
     "Agent",
     "Answer",
     "Conversation",
     "Decoded",
     "Dialogue",
+    "FieldReader",
     "ItemReader",
     "Items",
+    "LabelList",
+    "LabelPlace",
     "ObjectReader",
     "Reading",
     "Rules",
+    "SentinelReader",
+    "Verdict",
     "ask",
     "decode_json",
+    "plain_label",
 ]

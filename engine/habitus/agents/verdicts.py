@@ -1,0 +1,366 @@
+"""Reading a label from a judge's answer: from the declared place, by a closed list.
+
+    labels = LabelList(("Insider", "Outsider"))
+    reader = SentinelReader(labels, place="end", judged=(response,))
+    reader.read('It looks ##Insider##, yet it says "they". ##Outsider## <|END|>').value.label
+
+An answer in sentinels marks its label as ``##Label##``. Where that stands is declared:
+
+- ``end``: the last thing of the answer, but for an end token;
+- ``last_line``: as ``end``, and no other label stands on that line;
+- ``start``: the first thing of the answer, before an explanation.
+
+The place holds one label, or the answer is unparsed: two labels, a label that is not of the list,
+or words where the label should be are never guessed at. A label without hashes counts only alone on
+its line. Capitals, spaces, hyphens and underscores do not tell labels apart; full-width characters,
+markdown, code fences, end tokens of chat templates and a leading think block do not matter.
+
+A judged text must not label itself. Nothing is read from block quotes and fenced quotations; a
+label inside quotation marks counts only alone on its line; and a label that stands there with the
+words that lead up to it in the judged text is a quotation. What this cannot tell is a judged text
+that is nothing but a verdict, from a judge that gives that verdict and no reason.
+
+The module does not know what a label means, or what a judge is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+from habitus.agents.jsontext import decode_json
+from habitus.agents.quotations import normal_text, own_text
+from habitus.agents.structured import ObjectReader, Reading
+from habitus.records import Schema
+
+LabelPlace = Literal["end", "last_line", "start"]
+END_TOKEN = "<|END|>"  # noqa: S105  (no password: what an answer ends with)
+
+_JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
+_HASHES = re.compile(r"#{2,}")
+_LONGEST = 100  # characters between the hashes of a token
+_MARKS = r"[\s*_`~#]*"
+_LEAD = (
+    r"(?:(?:my|the|so)\s+)?(?:final\s+)?(?:final|verdict|label|answer|category|classification"
+    r"|conclusion|judge?ment|result|decision)(?:\s+is)?\s*:?"
+)
+_BEFORE_ALONE = re.compile(rf"[\s*_`#>(\[\"'“‘«•-]*(?:{_LEAD})?[\s*_`(\[\"'“‘«-]*", re.IGNORECASE)
+_AFTER_ALONE = re.compile(r"[\s*_`#)\]\"'”’».,;!]*")
+_AFTER = re.compile(r"[\s*_`.!]*")
+_BETWEEN = re.compile(
+    r"(?:[\s*_`.,;:/|&\"'“”()\[\]-]|\b(?:or|and|vs|versus|nor|but|not|either|then)\b)*",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?;][\"'”’)]*\s")
+_LIST_MARK = re.compile(r"^[\s*_`#(\[\"'“‘•-]*|[\s*_`#)\]\"'”’.,;!]*$")
+_SHARED = 16  # characters of lead-in that a quotation shares with the judged text
+
+
+def plain_label(label: str) -> str:
+    """A label without what does not tell labels apart."""
+    return _JOINERS.sub(" ", normal_text(label)).strip().casefold()
+
+
+@dataclass(frozen=True)
+class LabelList:
+    """A closed list of labels; ``aliases`` maps other words to labels of the list."""
+
+    names: tuple[str, ...]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def _known(self) -> dict[str, str]:
+        aliases = {plain_label(word): label for word, label in self.aliases.items()}
+        return aliases | {plain_label(name): name for name in self.names}
+
+    def find(self, text: str) -> str | None:
+        """The label of the list that a text is, or None."""
+        return self._known.get(plain_label(text.strip().strip("*_`#'\"")))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A label of the list, what was said beside it, and other labels marked elsewhere."""
+
+    label: str
+    reasoning: str = ""
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A marked label: where it stands, its words, and which label of the list it is."""
+
+    start: int
+    end: int
+    words: str
+    label: str | None
+
+
+@dataclass(frozen=True)
+class SentinelReader:
+    """Reads ``##Label##`` from the declared place of an answer.
+
+    Args:
+        labels: the closed list.
+        place: where the label stands.
+        end: the token that may end the answer; it may be missing.
+        judged: the texts that the judge was shown, so that a quotation of them is known as one.
+    """
+
+    labels: LabelList
+    place: LabelPlace = "end"
+    end: str = END_TOKEN
+    judged: Sequence[str] = ()
+    schema: ClassVar[None] = None
+
+    @property
+    def again(self) -> str:
+        """How the answer is to be given, where it could not be read."""
+        where = "first" if self.place == "start" else "last"
+        return f"in the form that was asked for, with one label between double hashes {where}"
+
+    def read(self, text: str) -> Reading[Verdict]:
+        """The verdict, or None with the reason; it never raises, whatever the text."""
+        own, problem = own_text(text, self.end, self._alone)
+        if problem:
+            return Reading(None, problem)
+        tokens = _tokens(own, self.labels)
+        found, problem = (
+            self._at_start(own, tokens) if self.place == "start" else self._at_end(own, tokens)
+        )
+        if found is None or found.label is None:
+            return Reading(None, problem)
+        if self._quoted(own, found):
+            return Reading(None, f"##{found.words}## stands there as in the judged text")
+        said = own[found.end :] if self.place == "start" else own[: found.start]
+        return Reading(Verdict(found.label, said.strip(), self._others(text, found.label)))
+
+    def _alone(self, line: str) -> bool:
+        """Whether a line holds a label and nothing else."""
+        tokens = _tokens(line, self.labels)
+        return len(tokens) == 1 and _stands_alone(line, tokens[0])
+
+    def _at_end(self, own: str, tokens: Sequence[_Token]) -> tuple[_Token | None, str]:
+        last = tokens[-1] if tokens else None
+        after = _AFTER_ALONE if last and _stands_alone(own, last) else _AFTER
+        if last is None or not after.fullmatch(own, last.end):
+            return None, "there is no label at its end"
+        place = [last]
+        for token in reversed(tokens[:-1]):
+            if not self._together(own, token, place[-1]):
+                break
+            place.append(token)
+        return _only(last, place)
+
+    def _together(self, own: str, token: _Token, later: _Token) -> bool:
+        """Whether two labels stand in one place: side by side, or in one sentence."""
+        gap = own[token.end : later.start]
+        if token.label is None and "\n" in gap:
+            return False  # a heading
+        if _BETWEEN.fullmatch(gap):
+            return True
+        return "\n" not in gap and (self.place == "last_line" or not _SENTENCE_END.search(gap))
+
+    def _at_start(self, own: str, tokens: Sequence[_Token]) -> tuple[_Token | None, str]:
+        first = tokens[0] if tokens else None
+        if first is None or not _BEFORE_ALONE.fullmatch(own, 0, first.start):
+            return None, "there is no label at its start"
+        place = [first]
+        for token in tokens[1:]:
+            if not _BETWEEN.fullmatch(own, place[-1].end, token.start):
+                break
+            place.append(token)
+        return _only(first, place)
+
+    def _quoted(self, own: str, token: _Token) -> bool:
+        """Whether the judged text has the same label behind (or before) the same words."""
+        starts = self.place == "start"
+        said = _near(own, token, after=starts)
+        for text in self.judged:
+            if "#" not in normal_text(text):
+                continue
+            shown = normal_text(text)
+            near = [
+                _near(shown, other, after=starts)
+                for other in _tokens(shown, self.labels)
+                if other.label == token.label
+            ]
+            if any(_same(said, words) for words in near):
+                return True
+        return False
+
+    def _others(self, text: str, label: str) -> tuple[str, ...]:
+        found = (token.label for token in _tokens(normal_text(text), self.labels))
+        return tuple(dict.fromkeys(other for other in found if other and other != label))
+
+
+@dataclass(frozen=True)
+class FieldReader:
+    """Reads the label from a field of a JSON object.
+
+    Args:
+        name: name of the schema.
+        labels: the closed list.
+        keys: what the fields of the reasoning and of the label are called.
+        longest: characters of the reasoning that are asked for; 0 asks for none.
+        judged: the texts that the judge was shown.
+    """
+
+    name: str
+    labels: LabelList
+    keys: tuple[str, str] = ("reasoning", "label")
+    longest: int = 300
+    judged: Sequence[str] = ()
+
+    again: ClassVar[str] = "as JSON only"
+
+    @cached_property
+    def schema(self) -> Schema:
+        """One object: the reasoning first where it is wanted, then the label."""
+        reasoning, label = self.keys
+        properties: dict[str, Any] = {}
+        if self.longest:
+            properties[reasoning] = {"type": "string", "maxLength": self.longest}
+        properties[label] = {"type": "string", "enum": list(self.labels.names)}
+        body = {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
+        return Schema(self.name, body)
+
+    def read(self, text: str) -> Reading[Verdict]:
+        """The verdict, or None with the reason; it never raises, whatever the text."""
+        reading = ObjectReader(self.schema, self._tidy).read(text)
+        if reading.value is None:
+            return Reading(None, reading.problem)
+        if self._quoted(text):
+            return Reading(None, "its JSON is a quotation of the judged text")
+        label = str(reading.value[self.keys[1]])
+        marked = (token.label for token in _tokens(normal_text(text), self.labels))
+        others = tuple(dict.fromkeys(other for other in marked if other and other != label))
+        return Reading(Verdict(label, str(reading.value.get(self.keys[0], "")), others))
+
+    def _tidy(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer with keys and label as the list spells them."""
+        spelt = {key.casefold(): key for key in self.keys}
+        names = [spelt.get(str(key).casefold(), key) for key in answer]
+        if len(set(names)) < len(names):
+            return answer
+        tidy = dict(zip(names, answer.values(), strict=True))
+        label = tidy.get(self.keys[1])
+        if isinstance(label, str):
+            tidy[self.keys[1]] = self.labels.find(label) or label
+        return tidy
+
+    def _quoted(self, text: str) -> bool:
+        """Whether the only JSON of an answer stands in prose, and in the judged text too."""
+        if text.lstrip().startswith("{"):
+            return False
+        value = decode_json(text).value
+        return any("{" in shown and decode_json(shown).value == value for shown in self.judged)
+
+
+def _only(token: _Token, place: Sequence[_Token]) -> tuple[_Token | None, str]:
+    """The one label of a place, or why there is none."""
+    unknown = next((other for other in place if other.label is None), None)
+    if unknown is not None:
+        return None, f"##{unknown.words}## is not a label of the list"
+    labels = list(dict.fromkeys(str(other.label) for other in place))
+    if len(labels) > 1:
+        return None, f"more than one label stands there: {', '.join(sorted(labels))}"
+    return token, ""
+
+
+def _tokens(text: str, labels: LabelList) -> list[_Token]:
+    """Every ``##words##``, and every line that is a label and nothing else, in order."""
+    marked = list(_marked(text, labels))
+    taken = {text.count("\n", 0, token.start) for token in marked}
+    bare: list[_Token] = []
+    at = 0
+    for number, line in enumerate(text.split("\n")):
+        words = _LIST_MARK.sub("", line) if number not in taken and len(line) < _LONGEST else ""
+        label = labels.find(words) if words else None
+        if label is not None:
+            start = at + line.index(words)
+            bare.append(_Token(start, start + len(words), words, label))
+        at += len(line) + 1
+    return sorted([*marked, *bare], key=lambda token: token.start)
+
+
+def _marked(text: str, labels: LabelList) -> Iterator[_Token]:
+    hashes = [match.span() for match in _HASHES.finditer(text)]
+    at = 0
+    while at + 1 < len(hashes):
+        words = _inside(text, hashes, at)
+        label = labels.find(words) if words else None
+        if not words or (label is None and _is_heading(text, hashes, at, labels)):
+            at += 1
+            continue
+        yield _Token(hashes[at][0], hashes[at + 1][1], words.strip(), label)
+        at += 2
+
+
+def _inside(text: str, hashes: Sequence[tuple[int, int]], at: int) -> str:
+    """The words between two runs of hashes on one line, or nothing."""
+    start, end = hashes[at][1], hashes[at + 1][0]
+    if end - start > _LONGEST:
+        return ""
+    words = text[start:end]
+    return words if words.strip() and "\n" not in words else ""
+
+
+def _is_heading(text: str, hashes: Sequence[tuple[int, int]], at: int, labels: LabelList) -> bool:
+    """Whether hashes open a heading ("## Verdict: ##Insider##") and not a label."""
+    start, end = hashes[at]
+    if text[end : end + 1] != " " or text[text.rfind("\n", 0, start) + 1 : start].strip():
+        return False
+    return at + 2 < len(hashes) and labels.find(_inside(text, hashes, at + 1) or "-") is not None
+
+
+def _stands_alone(text: str, token: _Token) -> bool:
+    """Whether a token fills its line, but for marks and a word such as "Final:"."""
+    start = text.rfind("\n", 0, token.start) + 1
+    end = text.find("\n", token.end)
+    after = _AFTER_ALONE.fullmatch(text, token.end, end if end >= 0 else len(text))
+    return bool(_BEFORE_ALONE.fullmatch(text, start, token.start) and after)
+
+
+def _near(text: str, token: _Token, *, after: bool) -> str:
+    """The words next to a token, nearest first."""
+    room = 4 * _SHARED
+    if after:
+        return " ".join(text[token.end : token.end + room].split())
+    return " ".join(text[max(0, token.start - room) : token.start].split())[::-1]
+
+
+def _same(said: str, shown: str) -> bool:
+    """Whether what was said next to a label repeats what the judged text has there."""
+    lead = re.fullmatch(rf"{_MARKS}(?:{_LEAD})?{_MARKS}", shown[::-1], re.IGNORECASE)
+    if lead or not any(character.isalnum() for character in shown):
+        return False
+    wanted = shown[:_SHARED]
+    return said.startswith(wanted)
+
+
+def unreadable_label(problem: str) -> str | None:
+    """The words of a label that was given but is not of the list, from a reading's problem."""
+    match = re.fullmatch(r"##(.+)## is not a label of the list", problem)
+    return match[1] if match else None
+
+
+__all__ = [
+    "END_TOKEN",
+    "FieldReader",
+    "LabelList",
+    "LabelPlace",
+    "SentinelReader",
+    "Verdict",
+    "plain_label",
+    "unreadable_label",
+]
