@@ -10,8 +10,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from habitus.agents import FieldReader, LabelList, Reading, SentinelReader, Verdict
-from habitus.agents.verdicts import unreadable_label
+from habitus.agents import (
+    FieldReader,
+    LabelList,
+    Reading,
+    SentinelReader,
+    Verdict,
+    unreadable_label,
+)
 from habitus.content import read_yaml
 
 TABLE: Any = read_yaml(Path(__file__).parent / "data" / "judge_replies.yaml").data
@@ -110,7 +116,18 @@ PIECES = st.sampled_from(
     [
         *["##Insider##", "##Outsider##", "##", "#", "Insider", "Outsider", "Final: ", "<|END|>"],
         *["<|END|>\n", "\n", "\n\n", " ", '"', "> ", "```", "~~~", "```json\n", "`", "**", "|"],
-        *["<think>", "</think>", "we fish", "they", ". ", ", ", " or ", "\uff03\uff03", "\u200b", "\u2028"],
+        *[
+            "<think>",
+            "</think>",
+            "we fish",
+            "they",
+            ". ",
+            ", ",
+            " or ",
+            "\uff03\uff03",
+            "\u200b",
+            "\u2028",
+        ],
         *['{"Label": "Insider"}', "{", "}", "[", "##Neutral##", "## Reasoning ##", "Yes", "\x00"],
     ]
 )

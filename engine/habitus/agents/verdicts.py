@@ -26,12 +26,13 @@ The module does not know what a label means, or what a judge is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from habitus.agents.jsontext import decode_json
+from habitus.agents.marks import LabelList, Token, marked_labels
 from habitus.agents.quotations import normal_text, own_text
 from habitus.agents.structured import ObjectReader, Reading
 from habitus.records import Schema
@@ -39,46 +40,23 @@ from habitus.records import Schema
 LabelPlace = Literal["end", "last_line", "start"]
 END_TOKEN = "<|END|>"  # noqa: S105  (no password: what an answer ends with)
 
-_JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
-_HASHES = re.compile(r"#{2,}")
-_LONGEST = 100  # characters between the hashes of a token
 _MARKS = r"[\s*_`~#]*"
 _LEAD = (
     r"(?:(?:my|the|so)\s+)?(?:final\s+)?(?:final|verdict|label|answer|category|classification"
     r"|conclusion|judge?ment|result|decision)(?:\s+is)?\s*:?"
 )
-_BEFORE_ALONE = re.compile(rf"[\s*_`#>(\[\"'“‘«•-]*(?:{_LEAD})?[\s*_`(\[\"'“‘«-]*", re.IGNORECASE)
-_AFTER_ALONE = re.compile(r"[\s*_`#)\]\"'”’».,;!]*")
+_BEFORE_ALONE = re.compile(
+    rf"[\s*_`#>(\[\"'\u201c\u2018«•-]*(?:{_LEAD})?[\s*_`(\[\"'\u201c\u2018«-]*", re.IGNORECASE
+)
+_AFTER_ALONE = re.compile(r"[\s*_`#)\]\"'\u201d\u2019».,;!]*")
 _AFTER = re.compile(r"[\s*_`.!]*")
 _BETWEEN = re.compile(
-    r"(?:[\s*_`.,;:/|&\"'“”()\[\]-]|\b(?:or|and|vs|versus|nor|but|not|either|then)\b)*",
+    r"(?:[\s*_`.,;:/|&\"'\u201c\u201d()\[\]-]|\b(?:or|and|vs|versus|nor|but|not|either|then)\b)*",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"[.!?;][\"'”’)]*\s")
-_LIST_MARK = re.compile(r"^[\s*_`#(\[\"'“‘•-]*|[\s*_`#)\]\"'”’.,;!]*$")
+_SENTENCE_END = re.compile(r"[.!?;][\"'\u201d\u2019)]*\s")
+_LEAD_ROOM = 80  # characters that marks and a leading word may take
 _SHARED = 16  # characters of lead-in that a quotation shares with the judged text
-
-
-def plain_label(label: str) -> str:
-    """A label without what does not tell labels apart."""
-    return _JOINERS.sub(" ", normal_text(label)).strip().casefold()
-
-
-@dataclass(frozen=True)
-class LabelList:
-    """A closed list of labels; ``aliases`` maps other words to labels of the list."""
-
-    names: tuple[str, ...]
-    aliases: Mapping[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def _known(self) -> dict[str, str]:
-        aliases = {plain_label(word): label for word, label in self.aliases.items()}
-        return aliases | {plain_label(name): name for name in self.names}
-
-    def find(self, text: str) -> str | None:
-        """The label of the list that a text is, or None."""
-        return self._known.get(plain_label(text.strip().strip("*_`#'\"")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +66,6 @@ class Verdict:
     label: str
     reasoning: str = ""
     others: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    """A marked label: where it stands, its words, and which label of the list it is."""
-
-    start: int
-    end: int
-    words: str
-    label: str | None
 
 
 @dataclass(frozen=True)
@@ -128,7 +96,7 @@ class SentinelReader:
         own, problem = own_text(text, self.end, self._alone)
         if problem:
             return Reading(None, problem)
-        tokens = _tokens(own, self.labels)
+        tokens = marked_labels(own, self.labels)
         found, problem = (
             self._at_start(own, tokens) if self.place == "start" else self._at_end(own, tokens)
         )
@@ -136,15 +104,15 @@ class SentinelReader:
             return Reading(None, problem)
         if self._quoted(own, found):
             return Reading(None, f"##{found.words}## stands there as in the judged text")
-        said = own[found.end :] if self.place == "start" else own[: found.start]
+        said = own[found.end :] if self.place == "start" else _reasons(own[: found.start])
         return Reading(Verdict(found.label, said.strip(), self._others(text, found.label)))
 
     def _alone(self, line: str) -> bool:
         """Whether a line holds a label and nothing else."""
-        tokens = _tokens(line, self.labels)
+        tokens = marked_labels(line, self.labels)
         return len(tokens) == 1 and _stands_alone(line, tokens[0])
 
-    def _at_end(self, own: str, tokens: Sequence[_Token]) -> tuple[_Token | None, str]:
+    def _at_end(self, own: str, tokens: Sequence[Token]) -> tuple[Token | None, str]:
         last = tokens[-1] if tokens else None
         after = _AFTER_ALONE if last and _stands_alone(own, last) else _AFTER
         if last is None or not after.fullmatch(own, last.end):
@@ -156,7 +124,7 @@ class SentinelReader:
             place.append(token)
         return _only(last, place)
 
-    def _together(self, own: str, token: _Token, later: _Token) -> bool:
+    def _together(self, own: str, token: Token, later: Token) -> bool:
         """Whether two labels stand in one place: side by side, or in one sentence."""
         gap = own[token.end : later.start]
         if token.label is None and "\n" in gap:
@@ -165,9 +133,9 @@ class SentinelReader:
             return True
         return "\n" not in gap and (self.place == "last_line" or not _SENTENCE_END.search(gap))
 
-    def _at_start(self, own: str, tokens: Sequence[_Token]) -> tuple[_Token | None, str]:
+    def _at_start(self, own: str, tokens: Sequence[Token]) -> tuple[Token | None, str]:
         first = tokens[0] if tokens else None
-        if first is None or not _BEFORE_ALONE.fullmatch(own, 0, first.start):
+        if first is None or not _leads(own, 0, first):
             return None, "there is no label at its start"
         place = [first]
         for token in tokens[1:]:
@@ -176,7 +144,7 @@ class SentinelReader:
             place.append(token)
         return _only(first, place)
 
-    def _quoted(self, own: str, token: _Token) -> bool:
+    def _quoted(self, own: str, token: Token) -> bool:
         """Whether the judged text has the same label behind (or before) the same words."""
         starts = self.place == "start"
         said = _near(own, token, after=starts)
@@ -186,7 +154,7 @@ class SentinelReader:
             shown = normal_text(text)
             near = [
                 _near(shown, other, after=starts)
-                for other in _tokens(shown, self.labels)
+                for other in marked_labels(shown, self.labels)
                 if other.label == token.label
             ]
             if any(_same(said, words) for words in near):
@@ -194,7 +162,7 @@ class SentinelReader:
         return False
 
     def _others(self, text: str, label: str) -> tuple[str, ...]:
-        found = (token.label for token in _tokens(normal_text(text), self.labels))
+        found = (token.label for token in marked_labels(normal_text(text), self.labels))
         return tuple(dict.fromkeys(other for other in found if other and other != label))
 
 
@@ -242,7 +210,7 @@ class FieldReader:
         if self._quoted(text):
             return Reading(None, "its JSON is a quotation of the judged text")
         label = str(reading.value[self.keys[1]])
-        marked = (token.label for token in _tokens(normal_text(text), self.labels))
+        marked = (token.label for token in marked_labels(normal_text(text), self.labels))
         others = tuple(dict.fromkeys(other for other in marked if other and other != label))
         return Reading(Verdict(label, str(reading.value.get(self.keys[0], "")), others))
 
@@ -266,7 +234,14 @@ class FieldReader:
         return any("{" in shown and decode_json(shown).value == value for shown in self.judged)
 
 
-def _only(token: _Token, place: Sequence[_Token]) -> tuple[_Token | None, str]:
+def _reasons(said: str) -> str:
+    """What stands before a label, without a last line such as "Final:"."""
+    before, _, last = said.rpartition("\n")
+    leads = len(last) <= _LEAD_ROOM and _BEFORE_ALONE.fullmatch(last)
+    return before if leads else said
+
+
+def _only(token: Token, place: Sequence[Token]) -> tuple[Token | None, str]:
     """The one label of a place, or why there is none."""
     unknown = next((other for other in place if other.label is None), None)
     if unknown is not None:
@@ -277,61 +252,21 @@ def _only(token: _Token, place: Sequence[_Token]) -> tuple[_Token | None, str]:
     return token, ""
 
 
-def _tokens(text: str, labels: LabelList) -> list[_Token]:
-    """Every ``##words##``, and every line that is a label and nothing else, in order."""
-    marked = list(_marked(text, labels))
-    taken = {text.count("\n", 0, token.start) for token in marked}
-    bare: list[_Token] = []
-    at = 0
-    for number, line in enumerate(text.split("\n")):
-        words = _LIST_MARK.sub("", line) if number not in taken and len(line) < _LONGEST else ""
-        label = labels.find(words) if words else None
-        if label is not None:
-            start = at + line.index(words)
-            bare.append(_Token(start, start + len(words), words, label))
-        at += len(line) + 1
-    return sorted([*marked, *bare], key=lambda token: token.start)
-
-
-def _marked(text: str, labels: LabelList) -> Iterator[_Token]:
-    hashes = [match.span() for match in _HASHES.finditer(text)]
-    at = 0
-    while at + 1 < len(hashes):
-        words = _inside(text, hashes, at)
-        label = labels.find(words) if words else None
-        if not words or (label is None and _is_heading(text, hashes, at, labels)):
-            at += 1
-            continue
-        yield _Token(hashes[at][0], hashes[at + 1][1], words.strip(), label)
-        at += 2
-
-
-def _inside(text: str, hashes: Sequence[tuple[int, int]], at: int) -> str:
-    """The words between two runs of hashes on one line, or nothing."""
-    start, end = hashes[at][1], hashes[at + 1][0]
-    if end - start > _LONGEST:
-        return ""
-    words = text[start:end]
-    return words if words.strip() and "\n" not in words else ""
-
-
-def _is_heading(text: str, hashes: Sequence[tuple[int, int]], at: int, labels: LabelList) -> bool:
-    """Whether hashes open a heading ("## Verdict: ##Insider##") and not a label."""
-    start, end = hashes[at]
-    if text[end : end + 1] != " " or text[text.rfind("\n", 0, start) + 1 : start].strip():
-        return False
-    return at + 2 < len(hashes) and labels.find(_inside(text, hashes, at + 1) or "-") is not None
-
-
-def _stands_alone(text: str, token: _Token) -> bool:
+def _stands_alone(text: str, token: Token) -> bool:
     """Whether a token fills its line, but for marks and a word such as "Final:"."""
     start = text.rfind("\n", 0, token.start) + 1
     end = text.find("\n", token.end)
     after = _AFTER_ALONE.fullmatch(text, token.end, end if end >= 0 else len(text))
-    return bool(_BEFORE_ALONE.fullmatch(text, start, token.start) and after)
+    return bool(after) and _leads(text, start, token)
 
 
-def _near(text: str, token: _Token, *, after: bool) -> str:
+def _leads(text: str, start: int, token: Token) -> bool:
+    """Whether nothing but marks and a word such as "Final:" stand before a token."""
+    near = token.start - start <= _LEAD_ROOM
+    return near and _BEFORE_ALONE.fullmatch(text, start, token.start) is not None
+
+
+def _near(text: str, token: Token, *, after: bool) -> str:
     """The words next to a token, nearest first."""
     room = 4 * _SHARED
     if after:
@@ -352,15 +287,3 @@ def unreadable_label(problem: str) -> str | None:
     """The words of a label that was given but is not of the list, from a reading's problem."""
     match = re.fullmatch(r"##(.+)## is not a label of the list", problem)
     return match[1] if match else None
-
-
-__all__ = [
-    "END_TOKEN",
-    "FieldReader",
-    "LabelList",
-    "LabelPlace",
-    "SentinelReader",
-    "Verdict",
-    "plain_label",
-    "unreadable_label",
-]
