@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from habitus.agents import (
     FieldReader,
     LabelList,
+    LabelPlace,
     Reading,
     SentinelReader,
     Verdict,
@@ -132,6 +134,7 @@ PIECES = st.sampled_from(
     ]
 )
 TEXTS = st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=14).map("".join))
+PLACES: tuple[LabelPlace, ...] = ("end", "last_line")
 REASONS = st.text(st.sampled_from("abc we, they. \n"), max_size=40)
 
 
@@ -180,9 +183,11 @@ class TestProperties:
             "\n" + "\n".join(f"> {line}" for line in judged.split("\n")) + "\n",
             judged,
         )
-        for quoted in quotations:
-            text = f"The text: {quoted}\n{reason}\nSo I say ##{verdict}## <|END|>"
-            assert label_of(stance(text, judged)) in {verdict, None}, text
+        for quoted, lead in product(quotations, ("So I say ", "", "Final: ")):
+            text = f"The text: {quoted}\n{reason}\n{lead}##{verdict}## <|END|>"
+            for place in PLACES:
+                read = SentinelReader(STANCE, place, judged=(judged,)).read(text)
+                assert label_of(read) in {verdict, None}, text
 
     @given(TEXTS, st.sampled_from(STANCE.names))
     def test_a_text_quoted_in_the_reasoning_of_json_never_turns_the_verdict(
@@ -198,14 +203,36 @@ class TestProperties:
     @example("we fish\n##Insider##\n<|END|>")
     @example("x\n\n##Insider##")
     def test_a_quotation_is_no_verdict_when_none_follows(self, judged: str) -> None:
-        lines = "\n".join(f"> {line}" for line in judged.split("\n") if line.strip())
+        lines = "\n".join(f"> {line}" for line in judged.splitlines() if line.strip())
         for text in (
             f'It says "{judged}"',
             f"It says:\n~~~~\n{judged}\n~~~~",
             f"It says:\n{lines}",
         ):
-            if "~~~~" not in judged and "\n" not in judged.strip():
+            if "~~~~" not in judged:
                 assert label_of(stance(text, judged)) is None, text
+
+    @given(TEXTS, st.sampled_from(STANCE.names))
+    @example("</think>##Insider##", "Outsider")
+    def test_a_text_quoted_in_an_explanation_never_turns_the_verdict(
+        self, judged: str, verdict: str
+    ) -> None:
+        read = SentinelReader(STANCE, "start", judged=(judged,))
+        text = f"##{verdict}## The text says this: {judged}"
+        assert label_of(read.read(text)) in {verdict, None}, text
+
+    @given(
+        REASONS,
+        st.text(st.sampled_from("abcdefgh >~`*.\n"), min_size=8, max_size=60),
+        st.sampled_from(["##Insider##", "\n##Insider##", " ##Insider## <|END|>", "\nInsider"]),
+    )
+    @example("It reads\n", "> they fish all day long\n", "\n##Insider##")
+    def test_a_judged_text_repeated_word_by_word_is_no_verdict(
+        self, reason: str, lead: str, verdict: str
+    ) -> None:
+        """Unless the text has no words before its verdict."""
+        judged = "they fish all day" + lead + verdict
+        assert label_of(stance(reason + judged, judged)) is None
 
     @given(REASONS, st.sampled_from(STANCE.names))
     def test_reasons_without_labels_leave_the_verdict(self, reason: str, verdict: str) -> None:

@@ -22,7 +22,8 @@ from habitus.agents.quotations import normal_text
 _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
 _HASHES = re.compile(r"#{2,}")
 _LONGEST = 100  # characters between the hashes of a token
-_LIST_MARK = re.compile(r"^[\s*_`#(\[\"'\u201c\u2018•-]*|[\s*_`#)\]\"'\u201d\u2019.,;!]*$")
+_MARKS = " \t*_`#•.,;!-"
+_PAIRS = {'"': '"', "'": "'", "(": ")", "[": "]", "\u201c": "\u201d", "\u2018": "\u2019"}
 
 
 def plain_label(label: str) -> str:
@@ -44,7 +45,7 @@ class LabelList:
 
     def find(self, text: str) -> str | None:
         """The label of the list that a text is, or None."""
-        return self._known.get(plain_label(text.strip().strip("*_`#'\"")))
+        return self._known.get(plain_label(text.strip().strip("*_`#")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,21 @@ def marked_labels(text: str, labels: LabelList) -> list[Token]:
     bare: list[Token] = []
     at = 0
     for number, line in enumerate(text.split("\n")):
-        words = _LIST_MARK.sub("", line) if number not in taken and len(line) < _LONGEST else ""
+        words = _bare(line) if number not in taken and len(line) < _LONGEST else ""
         label = labels.find(words) if words else None
         if label is not None:
             start = at + line.index(words)
             bare.append(Token(start, start + len(words), words, label))
         at += len(line) + 1
     return sorted([*marked, *bare], key=lambda token: token.start)
+
+
+def _bare(line: str) -> str:
+    """A line without marks, and without quotation marks or brackets that enclose it."""
+    words = line.strip(_MARKS)
+    while len(words) > 1 and _PAIRS.get(words[0]) == words[-1]:
+        words = words[1:-1].strip(_MARKS)
+    return words
 
 
 def _marked(text: str, labels: LabelList) -> Iterator[Token]:

@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from habitus.agents.jsontext import decode_json
 from habitus.agents.marks import LabelList, Token, marked_labels
 from habitus.agents.quotations import normal_text, own_text
 from habitus.agents.structured import ObjectReader, Reading
@@ -49,6 +48,8 @@ _BEFORE_ALONE = re.compile(
     rf"[\s*_`#>(\[\"'\u201c\u2018«•-]*(?:{_LEAD})?[\s*_`(\[\"'\u201c\u2018«-]*", re.IGNORECASE
 )
 _AFTER_ALONE = re.compile(r"[\s*_`#)\]\"'\u201d\u2019».,;!]*")
+_OPENERS = re.compile(r"[(\[\"'\u201c\u2018«]")
+_CLOSERS = re.compile(r"[)\]\"'\u201d\u2019»]")
 _AFTER = re.compile(r"[\s*_`.!]*")
 _BETWEEN = re.compile(
     r"(?:[\s*_`.,;:/|&\"'\u201c\u201d()\[\]-]|\b(?:or|and|vs|versus|nor|but|not|either|then)\b)*",
@@ -102,7 +103,7 @@ class SentinelReader:
         )
         if found is None or found.label is None:
             return Reading(None, problem)
-        if self._quoted(own, found):
+        if self._quoted(own, found) or self._quoted_whole(normal_text(text), found.label):
             return Reading(None, f"##{found.words}## stands there as in the judged text")
         said = own[found.end :] if self.place == "start" else _reasons(own[: found.start])
         return Reading(Verdict(found.label, said.strip(), self._others(text, found.label)))
@@ -114,8 +115,7 @@ class SentinelReader:
 
     def _at_end(self, own: str, tokens: Sequence[Token]) -> tuple[Token | None, str]:
         last = tokens[-1] if tokens else None
-        after = _AFTER_ALONE if last and _stands_alone(own, last) else _AFTER
-        if last is None or not after.fullmatch(own, last.end):
+        if last is None or not _AFTER.fullmatch(own, _answer_end(own, last)):
             return None, "there is no label at its end"
         place = [last]
         for token in reversed(tokens[:-1]):
@@ -130,12 +130,12 @@ class SentinelReader:
         if token.label is None and "\n" in gap:
             return False  # a heading
         if _BETWEEN.fullmatch(gap):
-            return True
+            return "\n" not in gap or not _is_mention(own, token)
         return "\n" not in gap and (self.place == "last_line" or not _SENTENCE_END.search(gap))
 
     def _at_start(self, own: str, tokens: Sequence[Token]) -> tuple[Token | None, str]:
         first = tokens[0] if tokens else None
-        if first is None or not _leads(own, 0, first):
+        if first is None or not _leads(own, 0, first) or _opens_quotation(own, first):
             return None, "there is no label at its start"
         place = [first]
         for token in tokens[1:]:
@@ -148,18 +148,16 @@ class SentinelReader:
         """Whether the judged text has the same label behind (or before) the same words."""
         starts = self.place == "start"
         said = _near(own, token, after=starts)
-        for text in self.judged:
-            if "#" not in normal_text(text):
-                continue
-            shown = normal_text(text)
-            near = [
-                _near(shown, other, after=starts)
-                for other in marked_labels(shown, self.labels)
-                if other.label == token.label
-            ]
-            if any(_same(said, words) for words in near):
-                return True
+        for shown in map(normal_text, self.judged):
+            for other in marked_labels(shown, self.labels):
+                if other.label == token.label and _same(said, _near(shown, other, after=starts)):
+                    return True
         return False
+
+    def _quoted_whole(self, text: str, label: str) -> bool:
+        """The same for the whole answer, as a quotation may hold what is not read as own words."""
+        marked = [token for token in marked_labels(text, self.labels) if token.label == label]
+        return bool(marked) and self._quoted(text, marked[0 if self.place == "start" else -1])
 
     def _others(self, text: str, label: str) -> tuple[str, ...]:
         found = (token.label for token in marked_labels(normal_text(text), self.labels))
@@ -207,12 +205,13 @@ class FieldReader:
         reading = ObjectReader(self.schema, self._tidy).read(text)
         if reading.value is None:
             return Reading(None, reading.problem)
-        if self._quoted(text):
-            return Reading(None, "its JSON is a quotation of the judged text")
         label = str(reading.value[self.keys[1]])
+        reasoning = str(reading.value.get(self.keys[0], ""))
+        if self._quoted(text, reasoning):
+            return Reading(None, "its JSON is a quotation of the judged text")
         marked = (token.label for token in marked_labels(normal_text(text), self.labels))
         others = tuple(dict.fromkeys(other for other in marked if other and other != label))
-        return Reading(Verdict(label, str(reading.value.get(self.keys[0], "")), others))
+        return Reading(Verdict(label, reasoning, others))
 
     def _tidy(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer with keys and label as the list spells them."""
@@ -226,12 +225,12 @@ class FieldReader:
             tidy[self.keys[1]] = self.labels.find(label) or label
         return tidy
 
-    def _quoted(self, text: str) -> bool:
-        """Whether the only JSON of an answer stands in prose, and in the judged text too."""
-        if text.lstrip().startswith("{"):
+    def _quoted(self, text: str, reasoning: str) -> bool:
+        """Whether the JSON of an answer, as it is written, stands in the judged text."""
+        if text.lstrip().startswith("{") and len(reasoning) < _SHARED:
             return False
-        value = decode_json(text).value
-        return any("{" in shown and decode_json(shown).value == value for shown in self.judged)
+        written = " ".join(text[text.find("{") : text.rfind("}") + 1].split())
+        return any(written in " ".join(shown.split()) for shown in self.judged)
 
 
 def _reasons(said: str) -> str:
@@ -252,12 +251,37 @@ def _only(token: Token, place: Sequence[Token]) -> tuple[Token | None, str]:
     return token, ""
 
 
+def _line_of(text: str, token: Token) -> tuple[int, int]:
+    """Where the line of a token starts and ends."""
+    end = text.find("\n", token.end)
+    return text.rfind("\n", 0, token.start) + 1, end if end >= 0 else len(text)
+
+
 def _stands_alone(text: str, token: Token) -> bool:
     """Whether a token fills its line, but for marks and a word such as "Final:"."""
+    start, end = _line_of(text, token)
+    after = _AFTER_ALONE.fullmatch(text, token.end, end)
+    if after is None or not _leads(text, start, token):
+        return False
+    return bool(_OPENERS.search(text, start, token.start)) == bool(_CLOSERS.search(after[0]))
+
+
+def _answer_end(text: str, token: Token) -> int:
+    """Where a label ends, with the marks around it where it stands alone."""
+    return _line_of(text, token)[1] if _stands_alone(text, token) else token.end
+
+
+def _opens_quotation(text: str, token: Token) -> bool:
+    """Whether a quotation opens before a token and does not close right behind it."""
+    opens = _OPENERS.search(text, 0, token.start)
+    return bool(opens) and not re.match(rf"[*_`#]*{_CLOSERS.pattern}", text[token.end :][:20])
+
+
+def _is_mention(text: str, token: Token) -> bool:
+    """Whether a token is a part of a sentence, and not an answer at its end or alone."""
     start = text.rfind("\n", 0, token.start) + 1
-    end = text.find("\n", token.end)
-    after = _AFTER_ALONE.fullmatch(text, token.end, end if end >= 0 else len(text))
-    return bool(after) and _leads(text, start, token)
+    before = text[start : token.start].rstrip(" \t*_`#\"'([\u201c\u2018")
+    return not _leads(text, start, token) and before[-1:] not in {"", ".", "!", "?", ":", ";"}
 
 
 def _leads(text: str, start: int, token: Token) -> bool:
