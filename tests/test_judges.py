@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -355,6 +356,40 @@ class TestVariants:
         asking = Asking(form="sentinel" if form == "sentinel" else "json")
         found = await judge.label(seat.model, seen, judge.sampling, 1, "r", asking)
         assert found.label == judge.labels().names[0]
+
+
+class TestTemplates:
+    async def test_braces_in_a_prompt_and_placeholders_in_a_response_stay_as_they_are(self) -> None:
+        judge = find_judge("generalizing")
+        response = "{question} {{question_shown}} {{answer}} <<rubric_item>> {0} </response> ~~~"
+        seat = Seat('{"Reasoning": "", "Label": "Non-Generalizing"}')
+        seen = {"question": "q", "response": response}
+        found = await judge.label(seat.model, seen, judge.sampling, 1, "r")
+        assert found.label == "Non-Generalizing"
+        assert seat.requests[0].messages[0].text == f"The response:\n\n~~~~\n{response}\n~~~~"
+        wanted = '{"Reasoning": "...", "Label": "Generalizing" or "Non-Generalizing"}'
+        assert wanted in seat.requests[0].all_messages[0].text
+
+    async def test_requests_of_one_rubric_share_their_prefix(self) -> None:
+        judge = find_judge("anthropomorphism")
+        seat = Seat("Final: ##No##")
+        for response in ("one", "two"):
+            seen = {"question": "q", "response": response}
+            await judge.label(seat.model, seen, judge.sampling, 1, "r", Asking("agency"))
+        first, second = (request.prefix for request in seat.requests)
+        assert first is not None
+        assert first is second
+
+    def test_the_judge_of_the_manual_is_a_judge(self, tmp_path: Path) -> None:
+        manual = (Path(__file__).parents[1] / "docs" / "judges.md").read_text(encoding="utf-8")
+        blocks = re.findall(r"^```\w*\n(.*?)^```$", manual, re.DOTALL | re.MULTILINE)
+        folder = tmp_path / "judges" / "hedging"
+        folder.mkdir(parents=True)
+        for name, text in zip(
+            ("judge.yaml", "prompt.md", "examples.yaml"), blocks[1:], strict=True
+        ):
+            (folder / name).write_text(text, encoding="utf-8")
+        assert find_judge("hedging", tmp_path).labels().names == ("Hedged", "Plain")
 
 
 class TestQuestion:

@@ -28,7 +28,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from habitus.agents.marks import LabelList, Token, marked_labels
@@ -184,21 +184,10 @@ class FieldReader:
 
     again: ClassVar[str] = "as JSON only"
 
-    @cached_property
+    @property
     def schema(self) -> Schema:
         """One object: the reasoning first where it is wanted, then the label."""
-        reasoning, label = self.keys
-        properties: dict[str, Any] = {}
-        if self.longest:
-            properties[reasoning] = {"type": "string", "maxLength": self.longest}
-        properties[label] = {"type": "string", "enum": list(self.labels.names)}
-        body = {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
-        return Schema(self.name, body)
+        return _label_schema(self.name, self.labels.names, self.keys, self.longest)
 
     def read(self, text: str) -> Reading[Verdict]:
         """The verdict, or None with the reason; it never raises, whatever the text."""
@@ -231,6 +220,23 @@ class FieldReader:
             return False
         written = " ".join(text[text.find("{") : text.rfind("}") + 1].split())
         return any(written in " ".join(shown.split()) for shown in self.judged)
+
+
+@lru_cache(maxsize=256)
+def _label_schema(
+    name: str, labels: tuple[str, ...], keys: tuple[str, str], longest: int
+) -> Schema:
+    properties: dict[str, Any] = {}
+    if longest:
+        properties[keys[0]] = {"type": "string", "maxLength": longest}
+    properties[keys[1]] = {"type": "string", "enum": list(labels)}
+    body = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return Schema(name, body)
 
 
 def _reasons(said: str) -> str:

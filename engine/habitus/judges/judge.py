@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from habitus.errors import NotFoundError, UsageError
 from habitus.judges.examples import ExamplesFile, load_examples, worked
 from habitus.judges.judgefile import Form, JudgeFile, VariantFile, check_judge
 from habitus.models import ChatModel
-from habitus.records import Failure, Request, Sampling, rubric_first
+from habitus.records import Failure, Prefix, Request, Sampling, rubric_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,26 @@ class Asking:
     variant: str = ""
     form: Form | None = None
     question: bool = False
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """What the requests of one variant and form share; ``prefixes`` holds their one rubric."""
+
+    variant: str
+    form: Form
+    labels: LabelList
+    present: tuple[str, ...]
+    texts: Mapping[str, str]
+    context: Mapping[str, Any]
+    prefixes: list[Prefix] = field(default_factory=list)
+
+    def shared(self, rubric: Prefix | None) -> Prefix | None:
+        """The rubric as it was first made, where it is the same, so that it is hashed once."""
+        if rubric is None or (self.prefixes and self.prefixes[0].messages == rubric.messages):
+            return self.prefixes[0] if rubric else None
+        self.prefixes[:] = [rubric]
+        return rubric
 
 
 @dataclass(frozen=True)
@@ -101,79 +122,84 @@ class Judge:
         Raises:
             NotFoundError, UsageError: as :meth:`check`.
         """
-        self.check(asking)
-        form = asking.form or self.file.answer.form
-        rubric, rest = rubric_first(self.prompt.fill(self._values(seen, asking, form)))
+        ready = self._ready_for(asking)
+        texts = {**ready.texts, **{name: seen[name] for name in self.file.sees}}
+        if self.file.may_see_question:
+            texts["question_shown"] = self._question(seen) if asking.question else ""
+        rubric, rest = rubric_first(self.prompt.fill(texts))
         request = Request(
             messages=rest,
-            prefix=rubric,
+            prefix=ready.shared(rubric),
             sampling=sampling,
             seed=seed,
             stage=f"judge/{self.file.id}",
             record=record,
-            context=self._context(asking),
+            context=ready.context,
         )
-        reader = self._reader(form, asking.variant, tuple(seen.values()))
-        answer = await ask(model, request, reader)
+        answer = await ask(model, request, self._reader(ready, tuple(seen.values())))
         verdict = answer.value
         if verdict is None:
             return Labelled(None, None, "", answer.failure, answer.calls)
-        present = verdict.label in self.file.present_of(self._variant(asking.variant))
+        present = verdict.label in ready.present
         return Labelled(
             verdict.label, present, verdict.reasoning, None, answer.calls, verdict.others
         )
 
-    def _context(self, asking: Asking) -> dict[str, Any]:
+    @cached_property
+    def _ready(self) -> dict[Asking, _Ready]:
+        return {}
+
+    def _ready_for(self, asking: Asking) -> _Ready:
+        """What all requests of one kind share, made at the first of them."""
+        ready = self._ready.get(asking)
+        if ready is None:
+            self.check(asking)
+            form = asking.form or self.file.answer.form
+            variant = self._variant(asking.variant)
+            labels = self.labels(asking.variant)
+            texts = dict(self._texts(variant, form, labels))
+            context = self._context(asking, labels)
+            ready = _Ready(
+                asking.variant, form, labels, self.file.present_of(variant), texts, context
+            )
+            self._ready[asking] = ready
+        return ready
+
+    def _context(self, asking: Asking, labels: LabelList) -> dict[str, Any]:
         """What a made-up model needs to play the judge; it is not sent."""
         return {
             "role": "judge",
             "judge": self.file.id,
             "variant": asking.variant,
-            "labels": self.labels(asking.variant).names,
+            "labels": labels.names,
             "place": self.file.answer.place,
         }
 
-    def _values(self, seen: Mapping[str, str], asking: Asking, form: Form) -> dict[str, str]:
-        """What each placeholder of the prompt is filled with."""
-        shown = {name: seen[name] for name in self.file.sees}
-        return shown | {
-            name: text
-            for name, text in self._texts(seen, asking, form).items()
-            if name in self.prompt.placeholders
-        }
-
-    def _texts(self, seen: Mapping[str, str], asking: Asking, form: Form) -> dict[str, str]:
-        variant = self._variant(asking.variant)
+    def _texts(
+        self, variant: VariantFile | None, form: Form, labels: LabelList
+    ) -> Iterator[tuple[str, str]]:
+        """What placeholders of the prompt are filled with, but for what is judged."""
         answer = self.file.answer
-        how = answer.as_json if form == "json" else answer.as_sentinel
-        texts = {"answer": _filled(how, "labels", self._listed(asking.variant, form))}
+        if answer.as_json or answer.as_sentinel:
+            how = answer.as_json if form == "json" else answer.as_sentinel
+            yield "answer", _filled(how, "labels", _listed(labels, form))
         if self.examples:
-            texts["examples"] = worked(self.examples.of(asking.variant), answer, form)
-        question = self.file.may_see_question if asking.question else ""
-        texts["question_shown"] = (
-            _filled(question, "question", seen["question"]) + "\n\n" if question else ""
-        )
+            examples = self.examples.of(variant.id if variant else "")
+            yield "examples", worked(examples, answer, form)
         if variant is not None:
-            texts |= {"name": variant.name, "definition": variant.definition}
-            put = self.file.questions.get(variant.family, "")
-            texts["asked"] = _filled(put, "name", variant.name)
-        return texts
+            yield from (("name", variant.name), ("definition", variant.definition))
+        if variant is not None and self.file.questions:
+            yield "asked", _filled(self.file.questions[variant.family], "name", variant.name)
 
-    def _listed(self, variant: str, form: Form) -> str:
-        """The labels as a sentence has them."""
-        mark = '"{}"' if form == "json" else "##{}##"
-        *most, last = [mark.format(name) for name in self.labels(variant).names]
-        return f"{', '.join(most)} or {last}"
+    def _question(self, seen: Mapping[str, str]) -> str:
+        return _filled(self.file.may_see_question, "question", seen["question"]) + "\n\n"
 
-    def _reader(
-        self, form: Form, variant: str, judged: tuple[str, ...]
-    ) -> FieldReader | SentinelReader:
+    def _reader(self, ready: _Ready, judged: tuple[str, ...]) -> FieldReader | SentinelReader:
         answer = self.file.answer
-        labels = self.labels(variant)
-        if form == "sentinel":
-            return SentinelReader(labels, answer.place, answer.end, judged)
-        name = "_".join(filter(None, ("judge", self.file.id, variant)))
-        return FieldReader(name, labels, answer.keys, self.file.reasoning, judged)
+        if ready.form == "sentinel":
+            return SentinelReader(ready.labels, answer.place, answer.end, judged)
+        name = "_".join(filter(None, ("judge", self.file.id, ready.variant)))
+        return FieldReader(name, ready.labels, answer.keys, self.file.reasoning, judged)
 
     def _variant(self, name: str) -> VariantFile | None:
         found = self.file.variant(name)
@@ -181,6 +207,13 @@ class Judge:
             known = [variant.id for variant in self.file.variants]
             raise NotFoundError(f"variant of judge {self.file.id}", name, known)
         return found
+
+
+def _listed(labels: LabelList, form: Form) -> str:
+    """The labels as a sentence has them."""
+    mark = '"{}"' if form == "json" else "##{}##"
+    *most, last = [mark.format(name) for name in labels.names]
+    return f"{', '.join(most)} or {last}"
 
 
 def _filled(text: str, name: str, value: str) -> str:
