@@ -13,6 +13,7 @@ The module does not know which of the labels is the answer.
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +21,7 @@ from functools import cached_property
 from habitus.agents.quotations import normal_text
 
 _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
+_BREAK = re.compile("\n")
 _HASHES = re.compile(r"#{2,}")
 _LONGEST = 100  # characters between the hashes of a token
 _MARKS = " \t*_`#•.,;!-"
@@ -61,7 +63,8 @@ class Token:
 def marked_labels(text: str, labels: LabelList) -> list[Token]:
     """Every ``##words##``, and every line that is a label and nothing else, in order."""
     marked = list(_marked(text, labels))
-    taken = {text.count("\n", 0, token.start) for token in marked}
+    breaks = [match.start() for match in _BREAK.finditer(text)]
+    taken = {bisect(breaks, token.start) for token in marked}
     bare: list[Token] = []
     at = 0
     for number, line in enumerate(text.split("\n")):

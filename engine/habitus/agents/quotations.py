@@ -21,6 +21,8 @@ _TEMPLATE_ENDS = ("<|eot_id|>", "<|im_end|>", "<|endoftext|>", "<end_of_turn>", 
 def normal_text(text: str) -> str:
     """The text with full-width forms made plain, invisible characters gone, one kind of break."""
     text = _BREAKS.sub("\n", text)
+    if text.isascii():
+        return text
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 

@@ -123,7 +123,8 @@ class Judge:
             NotFoundError, UsageError: as :meth:`check`.
         """
         ready = self._ready_for(asking)
-        texts = {**ready.texts, **{name: seen[name] for name in self.file.sees}}
+        texts = dict(ready.texts)
+        texts.update((name, seen[name]) for name in self.file.sees)
         if self.file.may_see_question:
             texts["question_shown"] = self._question(seen) if asking.question else ""
         rubric, rest = rubric_first(self.prompt.fill(texts))
