@@ -10,19 +10,36 @@ The package does not know what a culture, a norm or an experiment is.
 from habitus.agents.agent import Agent
 from habitus.agents.conversation import Conversation, Dialogue, Rules
 from habitus.agents.jsontext import Decoded, decode_json
+from habitus.agents.marks import LabelList, plain_label
 from habitus.agents.structured import Answer, ItemReader, Items, ObjectReader, Reading, ask
+from habitus.agents.verdicts import (
+    END_TOKEN,
+    FieldReader,
+    LabelPlace,
+    SentinelReader,
+    Verdict,
+    unreadable_label,
+)
 
 __all__ = [
+    "END_TOKEN",
     "Agent",
     "Answer",
     "Conversation",
     "Decoded",
     "Dialogue",
+    "FieldReader",
     "ItemReader",
     "Items",
+    "LabelList",
+    "LabelPlace",
     "ObjectReader",
     "Reading",
     "Rules",
+    "SentinelReader",
+    "Verdict",
     "ask",
     "decode_json",
+    "plain_label",
+    "unreadable_label",
 ]

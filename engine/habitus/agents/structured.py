@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from habitus.agents.jsontext import TWICE, decode_json
 from habitus.models import ChatModel
@@ -40,8 +40,13 @@ class Reader(Protocol[Value]):
     """Reads the text of an answer."""
 
     @property
-    def schema(self) -> Schema:
-        """The shape that is asked of the model."""
+    def schema(self) -> Schema | None:
+        """The shape that is asked of the model; None for an answer in words."""
+        ...
+
+    @property
+    def again(self) -> str:
+        """How the answer is to be given, when it is asked for once more."""
         ...
 
     def read(self, text: str) -> Reading[Value]:
@@ -64,7 +69,7 @@ async def ask(model: ChatModel, request: Request, reader: Reader[Value]) -> Answ
     reading = _read(first, reader)
     if reading.value is not None and not reading.problem:
         return Answer(reading.value, None, (first.key.hex(),))
-    again = _again(request, first, reading)
+    again = _again(request, first, reading, reader.again)
     if again is None:
         return Answer(None, first.failure, (first.key.hex(),))
     second = await model.complete(replace(again, schema=reader.schema))
@@ -77,7 +82,7 @@ def _read(reply: Reply, reader: Reader[Value]) -> Reading[Value]:
     return reader.read(reply.text)
 
 
-def _again(request: Request, reply: Reply, reading: Reading[Any]) -> Request | None:
+def _again(request: Request, reply: Reply, reading: Reading[Any], how: str) -> Request | None:
     """The one further request: more room, or the fault named. None when neither can help."""
     seed = derive_seed(request.seed or 0, "repair", request.record, request.attempt)
     again = replace(request, attempt=request.attempt + 1, seed=seed)
@@ -86,7 +91,7 @@ def _again(request: Request, reply: Reply, reading: Reading[Any]) -> Request | N
         return replace(again, sampling=replace(request.sampling, max_tokens=room))
     if not reply.ok and reply.outcome is not Outcome.UNPARSED:
         return None
-    fault = f"That answer could not be used: {reading.problem}. Give the whole answer again, as JSON only."
+    fault = f"That answer could not be used: {reading.problem}. Give the whole answer again, {how}."
     said = (Message("assistant", reply.text),) if reply.text.strip() else ()
     ask_again = (*request.messages, *said, Message("user", fault)) if said else request.messages
     return replace(again, messages=ask_again)
@@ -112,6 +117,8 @@ class ObjectReader:
 
     schema: Schema
     tidy: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+
+    again: ClassVar[str] = "as JSON only"
 
     @cached_property
     def _validator(self) -> Any:
@@ -161,6 +168,8 @@ class ItemReader:
     item: Mapping[str, Any]
     rest: Mapping[str, Any] = field(default_factory=dict)
     id_key: str = "norm_id"
+
+    again: ClassVar[str] = "as JSON only"
 
     @cached_property
     def schema(self) -> Schema:

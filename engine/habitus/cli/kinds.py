@@ -18,7 +18,14 @@ from habitus.experiments.config import Experiment
 from habitus.experiments.resolving import PROMPT_FILES
 from habitus.experiments.settings import SettingFile, load_setting
 from habitus.histories import Lexicon, load_lexicon
-from habitus.judges import JudgeFile, load_judge
+from habitus.judges import (
+    ExamplesFile,
+    JudgeFile,
+    JudgeSetFile,
+    load_examples,
+    load_judge,
+    load_set,
+)
 from habitus.norms import Culture, load_culture
 from habitus.personas import Openers, Population, load_openers, load_population
 
@@ -54,6 +61,15 @@ KINDS = (
     Kind("openers", "personas", "openers/*.yaml", Openers, load_openers, "openers.schema.json"),
     Kind("queries", "checklists", "*.yaml", QuerySet, load_queries, "queries.schema.json"),
     Kind("judge", "judges", "*/judge.yaml", JudgeFile, load_judge, "judge.schema.json"),
+    Kind(
+        "judge examples",
+        "judges",
+        "*/examples.yaml",
+        ExamplesFile,
+        load_examples,
+        "examples.schema.json",
+    ),
+    Kind("judge set", "judges", "*.yaml", JudgeSetFile, load_set, "set.schema.json"),
     Kind("lexicon", "judges", "*/lexicon.yaml", Lexicon, load_lexicon, "lexicon.schema.json"),
     Kind(
         "setting",

@@ -1,12 +1,31 @@
 """Judges: what labels an answer, as content.
 
-    judge = find_judge("safety")
-    label = await judge_response(judge, model, ...)
+    judge = find_judge("anthropomorphism")
+    found = await judge.label(model, seen, judge.sampling, seed, record, Asking("emotions"))
+    find_set("franz").verdicts()          # judge and variant of every verdict on a response
 
 A judge is a file: what it sees, its rubric, its closed list of labels and which of them count as
 present. The package does not know which study a judge belongs to.
 """
 
-from habitus.judges.judge import Judge, JudgeFile, Labelled, find_judge, load_judge
+from habitus.judges.examples import ExamplesFile, load_examples
+from habitus.judges.judge import Asking, Judge, Labelled, find_judge, load_judge
+from habitus.judges.judgefile import Form, JudgeFile, VariantFile
+from habitus.judges.judgeset import JudgeSet, JudgeSetFile, find_set, load_set
 
-__all__ = ["Judge", "JudgeFile", "Labelled", "find_judge", "load_judge"]
+__all__ = [
+    "Asking",
+    "ExamplesFile",
+    "Form",
+    "Judge",
+    "JudgeFile",
+    "JudgeSet",
+    "JudgeSetFile",
+    "Labelled",
+    "VariantFile",
+    "find_judge",
+    "find_set",
+    "load_examples",
+    "load_judge",
+    "load_set",
+]

@@ -221,10 +221,15 @@ class Helpers:
         return json.dumps(verdicts)
 
     def _judge(self, request: Request) -> str:
-        fields = request.schema.body["properties"] if request.schema else {}
-        labels = fields["label"]["enum"] if fields else ["Yes"]
-        reasoning = {"reasoning": "by script"} if "reasoning" in fields else {}
-        return json.dumps(reasoning | {"label": labels[0]})
+        """The first label, in the form and at the place that the judge asks for."""
+        labels = request.context.get("labels") or ["Yes"]
+        if request.schema is None:
+            token = f"##{labels[0]}##"
+            first = request.context.get("place") == "start"
+            return f"{token} By script." if first else f"By script.\nFinal: {token} <|END|>"
+        fields = request.schema.body["properties"].items()
+        answer = {key: field.get("enum", ["by script"])[0] for key, field in fields}
+        return json.dumps(answer)
 
     def _draw(self, request: Request, what: str) -> float:
         return uniform(request.seed or 0, what, request.record, request.attempt)

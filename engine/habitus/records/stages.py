@@ -230,7 +230,7 @@ class Label(StageRecord):
     """What one judge says of one item; id ``<item>/<judge>`` or ``<item>/<judge>.<variant>``.
 
     ``present`` says whether the label is one that counts as present (or as adhering); it is None,
-    as ``label`` is, when nothing was read.
+    as ``label`` is, when nothing was read. ``others`` are labels that the answer marked elsewhere.
     """
 
     item: str
@@ -239,4 +239,5 @@ class Label(StageRecord):
     label: str | None = None
     present: bool | None = None
     reasoning: str = ""
+    others: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()

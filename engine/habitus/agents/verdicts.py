@@ -1,0 +1,319 @@
+"""Reading a label from a judge's answer: from the declared place, by a closed list.
+
+    labels = LabelList(("Insider", "Outsider"))
+    reader = SentinelReader(labels, place="end", judged=(response,))
+    reader.read('It looks ##Insider##, yet it says "they". ##Outsider## <|END|>').value.label
+
+An answer in sentinels marks its label as ``##Label##``. Where that stands is declared:
+
+- ``end``: the last thing of the answer, but for an end token;
+- ``last_line``: as ``end``, and no other label stands on that line;
+- ``start``: the first thing of the answer, before an explanation.
+
+The place holds one label, or the answer is unparsed: two labels, a label that is not of the list,
+or words where the label should be are never guessed at. A label without hashes counts only alone on
+its line. Capitals, spaces, hyphens and underscores do not tell labels apart; full-width characters,
+markdown, code fences, end tokens of chat templates and a leading think block do not matter.
+
+A judged text must not label itself. Nothing is read from block quotes and fenced quotations; a
+label inside quotation marks counts only alone on its line; and a label that stands there with the
+words that lead up to it in the judged text is a quotation. What this cannot tell is a judged text
+that is nothing but a verdict, from a judge that gives that verdict and no reason.
+
+The module does not know what a label means, or what a judge is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
+
+from habitus.agents.marks import LabelList, Token, marked_labels
+from habitus.agents.quotations import normal_text, own_text
+from habitus.agents.structured import ObjectReader, Reading
+from habitus.records import Schema
+
+LabelPlace = Literal["end", "last_line", "start"]
+END_TOKEN = "<|END|>"  # noqa: S105  (no password: what an answer ends with)
+
+_MARKS = r"[\s*_`~#]*"
+_LEAD = (
+    r"(?:(?:my|the|so)\s+)?(?:final\s+)?(?:final|verdict|label|answer|category|classification"
+    r"|conclusion|judge?ment|result|decision)(?:\s+is)?\s*:?"
+)
+_BEFORE_ALONE = re.compile(
+    rf"[\s*_`#>(\[\"'\u201c\u2018«•-]*(?:{_LEAD})?[\s*_`(\[\"'\u201c\u2018«-]*", re.IGNORECASE
+)
+_AFTER_ALONE = re.compile(r"[\s*_`#)\]\"'\u201d\u2019».,;!]*")
+_OPENERS = re.compile(r"[(\[\"'\u201c\u2018«]")
+_CLOSERS = re.compile(r"[)\]\"'\u201d\u2019»]")
+_AFTER = re.compile(r"[\s*_`.!]*")
+_BETWEEN = re.compile(
+    r"(?:[\s*_`.,;:/|&\"'\u201c\u201d()\[\]-]|\b(?:or|and|vs|versus|nor|but|not|either|then)\b)*",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?;][\"'\u201d\u2019)]*\s")
+_LEAD_ROOM = 80  # characters that marks and a leading word may take
+_SHARED = 16  # characters of lead-in that a quotation shares with the judged text
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A label of the list, what was said beside it, and other labels marked elsewhere."""
+
+    label: str
+    reasoning: str = ""
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SentinelReader:
+    """Reads ``##Label##`` from the declared place of an answer.
+
+    Args:
+        labels: the closed list.
+        place: where the label stands.
+        end: the token that may end the answer; it may be missing.
+        judged: the texts that the judge was shown, so that a quotation of them is known as one.
+    """
+
+    labels: LabelList
+    place: LabelPlace = "end"
+    end: str = END_TOKEN
+    judged: Sequence[str] = ()
+    schema: ClassVar[None] = None
+
+    @property
+    def again(self) -> str:
+        """How the answer is to be given, where it could not be read."""
+        where = "first" if self.place == "start" else "last"
+        return f"in the form that was asked for, with one label between double hashes {where}"
+
+    def read(self, text: str) -> Reading[Verdict]:
+        """The verdict, or None with the reason; it never raises, whatever the text."""
+        own, problem = own_text(text, self.end, self._alone)
+        if problem:
+            return Reading(None, problem)
+        tokens = marked_labels(own, self.labels)
+        found, problem = (
+            self._at_start(own, tokens) if self.place == "start" else self._at_end(own, tokens)
+        )
+        if found is None or found.label is None:
+            return Reading(None, problem)
+        if self._quoted(own, found) or self._quoted_whole(normal_text(text), found.label):
+            return Reading(None, f"##{found.words}## stands there as in the judged text")
+        said = own[found.end :] if self.place == "start" else _reasons(own[: found.start])
+        return Reading(Verdict(found.label, said.strip(), self._others(text, found.label)))
+
+    def _alone(self, line: str) -> bool:
+        """Whether a line holds a label and nothing else."""
+        tokens = marked_labels(line, self.labels)
+        return len(tokens) == 1 and _stands_alone(line, tokens[0])
+
+    def _at_end(self, own: str, tokens: Sequence[Token]) -> tuple[Token | None, str]:
+        last = tokens[-1] if tokens else None
+        if last is None or not _AFTER.fullmatch(own, _answer_end(own, last)):
+            return None, "there is no label at its end"
+        place = [last]
+        for token in reversed(tokens[:-1]):
+            if not self._together(own, token, place[-1]):
+                break
+            place.append(token)
+        return _only(last, place)
+
+    def _together(self, own: str, token: Token, later: Token) -> bool:
+        """Whether two labels stand in one place: side by side, or in one sentence."""
+        gap = own[token.end : later.start]
+        if token.label is None and "\n" in gap:
+            return False  # a heading
+        if _BETWEEN.fullmatch(gap):
+            return "\n" not in gap or not _is_mention(own, token)
+        return "\n" not in gap and (self.place == "last_line" or not _SENTENCE_END.search(gap))
+
+    def _at_start(self, own: str, tokens: Sequence[Token]) -> tuple[Token | None, str]:
+        first = tokens[0] if tokens else None
+        if first is None or not _leads(own, 0, first) or _opens_quotation(own, first):
+            return None, "there is no label at its start"
+        place = [first]
+        for token in tokens[1:]:
+            if not _BETWEEN.fullmatch(own, place[-1].end, token.start):
+                break
+            place.append(token)
+        return _only(first, place)
+
+    def _quoted(self, own: str, token: Token) -> bool:
+        """Whether the judged text has the same label behind (or before) the same words."""
+        starts = self.place == "start"
+        said = _near(own, token, after=starts)
+        for shown in map(normal_text, self.judged):
+            for other in marked_labels(shown, self.labels):
+                if other.label == token.label and _same(said, _near(shown, other, after=starts)):
+                    return True
+        return False
+
+    def _quoted_whole(self, text: str, label: str) -> bool:
+        """The same for the whole answer, as a quotation may hold what is not read as own words."""
+        marked = [token for token in marked_labels(text, self.labels) if token.label == label]
+        return bool(marked) and self._quoted(text, marked[0 if self.place == "start" else -1])
+
+    def _others(self, text: str, label: str) -> tuple[str, ...]:
+        found = (token.label for token in marked_labels(normal_text(text), self.labels))
+        return tuple(dict.fromkeys(other for other in found if other and other != label))
+
+
+@dataclass(frozen=True)
+class FieldReader:
+    """Reads the label from a field of a JSON object.
+
+    Args:
+        name: name of the schema.
+        labels: the closed list.
+        keys: what the fields of the reasoning and of the label are called.
+        longest: characters of the reasoning that are asked for; 0 asks for none.
+        judged: the texts that the judge was shown.
+    """
+
+    name: str
+    labels: LabelList
+    keys: tuple[str, str] = ("reasoning", "label")
+    longest: int = 300
+    judged: Sequence[str] = ()
+
+    again: ClassVar[str] = "as JSON only"
+
+    @property
+    def schema(self) -> Schema:
+        """One object: the reasoning first where it is wanted, then the label."""
+        return _label_schema(self.name, self.labels.names, self.keys, self.longest)
+
+    def read(self, text: str) -> Reading[Verdict]:
+        """The verdict, or None with the reason; it never raises, whatever the text."""
+        reading = ObjectReader(self.schema, self._tidy).read(text)
+        if reading.value is None:
+            return Reading(None, reading.problem)
+        label = str(reading.value[self.keys[1]])
+        reasoning = str(reading.value.get(self.keys[0], ""))
+        if self._quoted(text, reasoning):
+            return Reading(None, "its JSON is a quotation of the judged text")
+        marked = (token.label for token in marked_labels(normal_text(text), self.labels))
+        others = tuple(dict.fromkeys(other for other in marked if other and other != label))
+        return Reading(Verdict(label, reasoning, others))
+
+    def _tidy(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer with keys and label as the list spells them."""
+        spelt = {key.casefold(): key for key in self.keys}
+        names = [spelt.get(str(key).casefold(), key) for key in answer]
+        if len(set(names)) < len(names):
+            return answer
+        tidy = dict(zip(names, answer.values(), strict=True))
+        label = tidy.get(self.keys[1])
+        if isinstance(label, str):
+            tidy[self.keys[1]] = self.labels.find(label) or label
+        return tidy
+
+    def _quoted(self, text: str, reasoning: str) -> bool:
+        """Whether the JSON of an answer, as it is written, stands in the judged text."""
+        if text.lstrip().startswith("{") and len(reasoning) < _SHARED:
+            return False
+        written = " ".join(text[text.find("{") : text.rfind("}") + 1].split())
+        return any(written in " ".join(shown.split()) for shown in self.judged)
+
+
+@lru_cache(maxsize=256)
+def _label_schema(
+    name: str, labels: tuple[str, ...], keys: tuple[str, str], longest: int
+) -> Schema:
+    properties: dict[str, Any] = {}
+    if longest:
+        properties[keys[0]] = {"type": "string", "maxLength": longest}
+    properties[keys[1]] = {"type": "string", "enum": list(labels)}
+    body = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return Schema(name, body)
+
+
+def _reasons(said: str) -> str:
+    """What stands before a label, without a last line such as "Final:"."""
+    before, _, last = said.rpartition("\n")
+    leads = len(last) <= _LEAD_ROOM and _BEFORE_ALONE.fullmatch(last)
+    return before if leads else said
+
+
+def _only(token: Token, place: Sequence[Token]) -> tuple[Token | None, str]:
+    """The one label of a place, or why there is none."""
+    unknown = next((other for other in place if other.label is None), None)
+    if unknown is not None:
+        return None, f"##{unknown.words}## is not a label of the list"
+    labels = list(dict.fromkeys(str(other.label) for other in place))
+    if len(labels) > 1:
+        return None, f"more than one label stands there: {', '.join(sorted(labels))}"
+    return token, ""
+
+
+def _line_of(text: str, token: Token) -> tuple[int, int]:
+    """Where the line of a token starts and ends."""
+    end = text.find("\n", token.end)
+    return text.rfind("\n", 0, token.start) + 1, end if end >= 0 else len(text)
+
+
+def _stands_alone(text: str, token: Token) -> bool:
+    """Whether a token fills its line, but for marks and a word such as "Final:"."""
+    start, end = _line_of(text, token)
+    after = _AFTER_ALONE.fullmatch(text, token.end, end)
+    if after is None or not _leads(text, start, token):
+        return False
+    return bool(_OPENERS.search(text, start, token.start)) == bool(_CLOSERS.search(after[0]))
+
+
+def _answer_end(text: str, token: Token) -> int:
+    """Where a label ends, with the marks around it where it stands alone."""
+    return _line_of(text, token)[1] if _stands_alone(text, token) else token.end
+
+
+def _opens_quotation(text: str, token: Token) -> bool:
+    """Whether a quotation opens before a token and does not close right behind it."""
+    opens = _OPENERS.search(text, 0, token.start)
+    return bool(opens) and not re.match(rf"[*_`#]*{_CLOSERS.pattern}", text[token.end :][:20])
+
+
+def _is_mention(text: str, token: Token) -> bool:
+    """Whether a token is a part of a sentence, and not an answer at its end or alone."""
+    start = text.rfind("\n", 0, token.start) + 1
+    before = text[start : token.start].rstrip(" \t*_`#\"'([\u201c\u2018")
+    return not _leads(text, start, token) and before[-1:] not in {"", ".", "!", "?", ":", ";"}
+
+
+def _leads(text: str, start: int, token: Token) -> bool:
+    """Whether nothing but marks and a word such as "Final:" stand before a token."""
+    near = token.start - start <= _LEAD_ROOM
+    return near and _BEFORE_ALONE.fullmatch(text, start, token.start) is not None
+
+
+def _near(text: str, token: Token, *, after: bool) -> str:
+    """The words next to a token, nearest first."""
+    room = 4 * _SHARED
+    if after:
+        return " ".join(text[token.end : token.end + room].split())
+    return " ".join(text[max(0, token.start - room) : token.start].split())[::-1]
+
+
+def _same(said: str, shown: str) -> bool:
+    """Whether what was said next to a label repeats what the judged text has there."""
+    lead = re.fullmatch(rf"{_MARKS}(?:{_LEAD})?{_MARKS}", shown[::-1], re.IGNORECASE)
+    if lead or not any(character.isalnum() for character in shown):
+        return False
+    wanted = shown[:_SHARED]
+    return said.startswith(wanted)
+
+
+def unreadable_label(problem: str) -> str | None:
+    """The words of a label that was given but is not of the list, from a reading's problem."""
+    match = re.fullmatch(r"##(.+)## is not a label of the list", problem)
+    return match[1] if match else None
