@@ -29,7 +29,6 @@ PLACE = "corpora"
 SUBREDDIT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_]{1,20}$"
 _SUBREDDIT = re.compile(SUBREDDIT_PATTERN)
 _GAP = r"\W+(?:[\w'\u2019]+\W+){0,8}?"
-_NEVER = re.compile(r"(?!)")
 
 
 def _subreddit(name: str) -> str:
@@ -63,6 +62,25 @@ class Country(ContentModel):
     subreddits: Annotated[tuple[Subreddit, ...], Field(min_length=1)]
 
 
+class Phrases:
+    """Finds phrases in text as whole words, whatever their case."""
+
+    def __init__(self, phrases: tuple[str, ...]) -> None:
+        words = (re.findall(r"\w+", phrase.lower()) for phrase in phrases)
+        self._longest = {max(found, key=len) for found in words}  # most texts have none of them
+        written = (_GAP.join(map(_words, phrase.split("..."))) for phrase in phrases)
+        self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(written)})(?!\w)", re.IGNORECASE)
+
+    def stand_in(self, text: str) -> bool:
+        """Whether any of the phrases stands in a text."""
+        lower = text.lower()
+        return any(word in lower for word in self._longest) and bool(self._pattern.search(text))
+
+
+def _words(text: str) -> str:
+    return r"\W+".join(re.escape(word) for word in re.findall(r"\w+", text))
+
+
 class CountryMap(ContentModel):
     """What a corpus is made of."""
 
@@ -88,26 +106,14 @@ class CountryMap(ContentModel):
         }
 
     @cached_property
-    def advertisement(self) -> re.Pattern[str]:
-        """Finds an advertisement's phrase in text."""
-        return phrases_pattern(self.advertisements)
+    def advertisement(self) -> Phrases:
+        """The phrases of advertisements."""
+        return Phrases(self.advertisements)
 
     @cached_property
-    def translation(self) -> re.Pattern[str]:
-        """Finds a phrase that asks for a translation."""
-        return phrases_pattern(self.translations)
-
-
-def phrases_pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    """A pattern that finds any of the phrases as whole words; none at all finds nothing."""
-    if not phrases:
-        return _NEVER
-    written = (_GAP.join(map(_words, phrase.split("..."))) for phrase in phrases)
-    return re.compile(rf"(?<!\w)(?:{'|'.join(written)})(?!\w)", re.IGNORECASE)
-
-
-def _words(text: str) -> str:
-    return r"\W+".join(re.escape(word) for word in re.findall(r"\w+", text))
+    def translation(self) -> Phrases:
+        """The phrases that ask for a translation."""
+        return Phrases(self.translations)
 
 
 def load_country_map(path: Path) -> CountryMap:

@@ -20,6 +20,8 @@ _LINK = re.compile(r"!?\[[^\[\]]{0,500}\]\([^()\s]{0,2000}(?:\s[^()]{0,200})?\)"
 _URL = re.compile(r"<?(?:https?://|www\.)\S+>?", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\*?(?:processing (?:img|gif|video)) \w{1,20}\.{0,3}\*?", re.IGNORECASE)
 
+_HINT = re.compile(r"://|www\.|\]\(|processing", re.IGNORECASE)  # spares most texts the search
+
 
 class Reason(StrEnum):
     """Why a line was dropped, in the order of the tests."""
@@ -51,19 +53,24 @@ def first_reason(post: Submission, countries: CountryMap) -> Reason | None:
 
 
 def is_only_url(body: str) -> bool:
-    """Whether nothing with a letter or a digit is left of a text without its links."""
-    rest = _PLACEHOLDER.sub(" ", _URL.sub(" ", _LINK.sub(" ", body)))
-    return not any(char.isalnum() for char in rest)
+    """Whether a text has links, and without them no letter or digit."""
+    if not _HINT.search(body):
+        return False
+    return not _says(_PLACEHOLDER.sub(" ", _URL.sub(" ", _LINK.sub(" ", body))))
+
+
+def _says(text: str) -> bool:
+    return any(map(str.isalnum, text))
 
 
 def _is_advertisement(post: Submission, countries: CountryMap) -> bool:
-    said = countries.advertisement.search
-    return post.advertised or bool(said(post.title) or said(post.body))
+    said = countries.advertisement.stand_in
+    return post.advertised or said(post.title) or said(post.body)
 
 
 def _asks_translation(post: Submission, countries: CountryMap) -> bool:
-    asks = countries.translation.search
-    return bool(asks(post.title) or (len(post.body) <= SHORT and asks(post.body)))
+    asks = countries.translation.stand_in
+    return asks(post.title) or (len(post.body) <= SHORT and asks(post.body))
 
 
 FILTERS: tuple[tuple[Reason, Test], ...] = (
@@ -72,7 +79,7 @@ FILTERS: tuple[tuple[Reason, Test], ...] = (
     (Reason.DELETED, lambda post, _: post.deleted),
     (Reason.NO_COMMENTS, lambda post, _: post.num_comments == 0),
     (Reason.COMMENTS_UNKNOWN, lambda post, _: post.num_comments is None),
-    (Reason.NO_TEXT, lambda post, _: not post.body),
+    (Reason.NO_TEXT, lambda post, _: not _says(post.body)),
     (Reason.ONLY_URL, lambda post, _: is_only_url(post.body)),
     (Reason.ADVERTISEMENT, _is_advertisement),
     (Reason.TRANSLATION, _asks_translation),

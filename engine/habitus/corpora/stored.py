@@ -14,7 +14,8 @@ import contextlib
 import datetime as dt
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 from habitus.errors import UsageError
 
 COLUMNS = ("id", "title", "body", "subreddit", "country", "created", "num_comments")
+_values = attrgetter(*COLUMNS)
 _ROWS = 4096
 _CHARACTERS = 4 * 2**20  # of bodies in a row group
 
@@ -81,7 +83,7 @@ class PostWriter:
     def _flush(self) -> None:
         if not self._rows:
             return
-        columns = dict(zip(COLUMNS, zip(*map(astuple, self._rows), strict=True), strict=True))
+        columns = dict(zip(COLUMNS, zip(*map(_values, self._rows), strict=True), strict=True))
         self._file.write_table(self._table.from_pydict(columns, schema=self._schema))
         self._rows.clear()
         self._characters = 0
