@@ -352,6 +352,13 @@ class TestStored:
             seen.append((out.read_bytes(), counts_path(out).read_bytes()))
         assert seen[0] == seen[1]
 
+    def test_times_and_gaps_in_a_long_column(self, tmp_path: Path) -> None:
+        times = [None if i % 3 == 1 else 1_500_000_000 + i for i in range(50)]
+        lines = [submission(id=f"p{i}", title=f"T{i}", created_utc=t) for i, t in enumerate(times)]
+        _, rows = built(tmp_path, dump(*lines))
+        assert [row.created and row.created.timestamp() for row in rows] == times
+        assert len({row.title for row in rows}) == 50
+
     def test_many_rows_are_many_groups(self, tmp_path: Path) -> None:
         import pyarrow.parquet as pq
 
