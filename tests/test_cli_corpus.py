@@ -54,7 +54,7 @@ def test_build_says_what_became_of_every_line(habitus: Run, tmp_path: Path) -> N
     assert table["all lines"] == ["5", "1"]
     assert table["china"] == table["turkey"] == ["1", "0.5"]
     assert table["india"] == ["0", "0"]
-    assert err == "RS_1.zst: 3 lines, 1 posts kept\nRS_2.gz: 2 lines, 1 posts kept\n"
+    assert err == "RS_1.zst: kept 1 of 3 lines\nRS_2.gz: kept 1 of 2 lines\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "RS_1.zst", "RS_2.gz", "posts.counts.json", "posts.parquet",
     ]  # fmt: skip

@@ -76,7 +76,7 @@ def stats(
 
 
 def _tell(file: FileCount) -> None:
-    talk(f"{file.name}: {file.lines:,} lines, {file.kept:,} posts kept")
+    talk(f"{file.name}: kept {file.kept:,} of {file.lines:,} lines")
     if file.damage:
         talk(f"{file.name}: DAMAGED: {file.damage}; get it again and build anew")
 
