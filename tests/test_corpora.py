@@ -600,6 +600,8 @@ class TestNames:
             ("(/u/some-one)", "([user])"),
             ("https://reddit.com/u/some_one/?a=b, yes", "[user] yes"),
             ("r/u_some_one", "[user]"),
+            ("u_some_one, and /r/u\\_some\\_one.", "[user], and [user]."),
+            ("(https://www.reddit.com/r/u_some_one/comments/x)", "([user])"),
             ("id t2_abc123x here", "id [user] here"),
             ("write to first.last+tag@mail.invalid.org now", "write to [email] now"),
             ("by @some.one.", "by [user]."),

@@ -30,9 +30,10 @@ _SPACE = re.compile(r"[^\S\n\t ]")
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 _NAME = r"(?:[A-Za-z0-9_-]|\\[_-]){3,40}"
+_REST = r"(?:[/?#][^\s)\]]*)?"  # of an address
 _MENTION = re.compile(
-    rf"(?:https?://)?(?:[\w-]{{1,20}}\.)?reddit\.com/(?:u|user)/{_NAME}[^\s)\]]*"
-    rf"|(?:(?:https?://)?(?:[\w-]{{1,20}}\.)?reddit\.com)?/?(?<!\w)r/u\\?_{_NAME}[^\s)\]]*"
+    rf"(?:https?://)?(?:[\w-]{{1,20}}\.)?reddit\.com/(?:u|user)/{_NAME}{_REST}"
+    rf"|(?:(?:https?://)?(?:[\w-]{{1,20}}\.)?reddit\.com)?/?(?<!\w)(?:r/)?u\\?_{_NAME}{_REST}"
     rf"|/?(?<!\w)(?:u|user)/{_NAME}"
     r"|(?<!\w)t2_[a-z0-9]{2,13}(?!\w)",
     re.IGNORECASE,
