@@ -26,6 +26,8 @@ def hold_chat(
     """Talk until an empty line, the end of input, or the persona's stop marker."""
     prefix = _prefix(persona, population)
     role, entry = _role(experiment)
+    if experiment is None:
+        talk("The embedded model plays the persona; --experiment takes a better one from there.")
     talk(f"{persona} opens the chat; you are the assistant. An empty line ends it.")
     asyncio.run(_talk(persona, prefix, role, entry, opener, seed))
 

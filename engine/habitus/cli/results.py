@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 app = new_app("Follow, Avoid, adaptation and CCS of a run, with intervals.")
 
 
-_WIDE = 150
+_WIDE = 170  # columns that the main table takes when nothing in it is broken
 _CHIEF = {"Target", "Setting", "Follow", "Avoid", "CCS", "not judged"}
 
 

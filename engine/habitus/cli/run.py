@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from habitus.cli.output import talk
+from habitus.cli.output import program, talk
 from habitus.cli.root import new_app
 
 app = new_app("Run an experiment, or go on with it.")
@@ -63,7 +63,7 @@ def run(
     )
     options = {"out": out, "set": changes, "limit": limit, "fork": fork}
     options |= {"stage": stage} if until is not Stage.VERDICTS else {}
-    again = command_line("habitus", "run", experiment, **options)
+    again = command_line(program(), "run", experiment, **options)
     talk(f"{study.experiment.id}: writing to {request.out}")
     observer: Any = None if quiet else Progress(study, request)
     return run_and_tell(study, request, observer, show=not quiet, again=again)

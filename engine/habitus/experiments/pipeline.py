@@ -40,8 +40,8 @@ class Records(Protocol):
 class Plan:
     """What is to be done: every item of the run, resolved.
 
-    ``statement_of`` gives the statement of a norm, ``norms_text`` the text of a persona's norms
-    in the setting that spells them out.
+    ``norms_text`` is the text of a persona's norms in the setting that spells them out,
+    ``own_recommendations`` gives each persona recommendations of its own.
     """
 
     portraits: Sequence[Portrait]

@@ -161,9 +161,11 @@ class _Call:
 
 
 def _load(settings: EngineSettings) -> Any:
-    # Threads of the GNU OpenMP library spin while they wait; on cores shared with other work two
-    # threads are then slower than one. It reads this when it is loaded, with the import.
+    # Threads of the GNU OpenMP library spin while they wait: for ever, and two threads are slower
+    # than one on cores shared with other work; not at all, and quiet cores lose a third of their
+    # speed. A short spin is near the best of both. It is read with the import.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     try:
         import xllamacpp  # noqa: PLC0415  (100 MB, and only this backend needs it)
     except ImportError as error:
