@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from habitus.checklists import QuerySet, load_queries
 from habitus.content import editor_schema, listing
+from habitus.corpora import CountryMap, load_country_map
 from habitus.experiments import resolve
 from habitus.experiments.config import Experiment
 from habitus.experiments.resolving import PROMPT_FILES
@@ -78,6 +79,14 @@ KINDS = (
         SettingFile,
         load_setting,
         "setting.schema.json",
+    ),
+    Kind(
+        "country map",
+        "experiments",
+        "corpora/*.yaml",
+        CountryMap,
+        load_country_map,
+        "corpus.schema.json",
     ),
     Kind("experiment", "experiments", "*.yaml", Experiment, resolve, "experiment.schema.json"),
 )

@@ -1,0 +1,173 @@
+"""Posts as a Parquet file: written row group by row group, read batch by batch.
+
+    with PostWriter(path) as writer:      # the file appears when the block ends well, or not at all
+        writer.write(post)
+    for batch in read_posts(path, ["id", "country"]):
+        batch["country"]                  # a list
+
+Further columns, such as ``category``, may be added to the file by others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import attrgetter
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from habitus.errors import UsageError
+
+COLUMNS = ("id", "title", "body", "subreddit", "country", "created", "num_comments")
+_values = attrgetter(*COLUMNS)
+_ROWS = 4096
+_CHARACTERS = 4 * 2**20  # of bodies in a row group
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One post of a corpus. ``created`` is UTC; None where the dump gives no time."""
+
+    id: str
+    title: str
+    body: str
+    subreddit: str
+    country: str
+    created: dt.datetime | None
+    num_comments: int
+
+
+class PostWriter:
+    """Writes posts beside the file they will be, and puts them in its place at the end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+        self._rows: list[Post] = []
+        self._characters = 0
+
+    def __enter__(self) -> PostWriter:
+        arrow, parquet = _arrow()
+        self._arrow, self._schema = arrow, _schema(arrow)
+        try:
+            self._file = parquet.ParquetWriter(self._aside, self._schema, compression="zstd")
+        except OSError as error:
+            raise UsageError(f"{self.path} cannot be written: {_reason(error)}") from None
+        return self
+
+    def write(self, post: Post) -> None:
+        """Add a post; it reaches the disk with its row group."""
+        self._rows.append(post)
+        self._characters += len(post.body)
+        if len(self._rows) >= _ROWS or self._characters >= _CHARACTERS:
+            self._flush()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._flush()
+            self._file.close()
+            if kind is None:
+                self._aside.replace(self.path)
+        finally:
+            with contextlib.suppress(OSError):
+                self._aside.unlink(missing_ok=True)
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        columns = zip(self._schema.types, zip(*map(_values, self._rows), strict=True), strict=True)
+        arrays = [_column(self._arrow, kind, values) for kind, values in columns]
+        batch = self._arrow.RecordBatch.from_arrays(arrays, schema=self._schema)
+        self._file.write_batch(batch)
+        self._rows.clear()
+        self._characters = 0
+
+
+def counts_path(path: Path) -> Path:
+    """The file of counts beside a file of posts."""
+    return path.with_suffix(".counts.json")
+
+
+def read_posts(path: Path, columns: Sequence[str] = COLUMNS) -> Iterator[dict[str, list[Any]]]:
+    """Columns of a file of posts, batch by batch.
+
+    Raises:
+        UsageError: no such file, not Parquet, or a column is missing.
+    """
+    with _opened(path) as file:
+        there = file.schema_arrow.names
+        missing = [name for name in columns if name not in there]
+        if missing:
+            raise UsageError(f"{path} has no column {missing[0]!r}; it has {', '.join(there)}")
+        for batch in file.iter_batches(batch_size=_ROWS, columns=list(columns)):
+            yield batch.to_pydict()
+
+
+def column_names(path: Path) -> list[str]:
+    """The columns of a file of posts.
+
+    Raises:
+        UsageError: no such file, or not Parquet.
+    """
+    with _opened(path) as file:
+        return list(file.schema_arrow.names)
+
+
+def _opened(path: Path) -> Any:
+    arrow, parquet = _arrow()
+    try:
+        return parquet.ParquetFile(path)
+    except (OSError, arrow.ArrowInvalid) as error:
+        raise UsageError(f"{path} cannot be read as Parquet: {_reason(error)}") from None
+
+
+def _schema(arrow: Any) -> Any:
+    types = dict.fromkeys(COLUMNS, arrow.string())
+    types |= {"created": arrow.timestamp("ms", tz="UTC"), "num_comments": arrow.int64()}
+    return arrow.schema([arrow.field(name, kind) for name, kind in types.items()])
+
+
+def _column(arrow: Any, kind: Any, values: Sequence[Any]) -> Any:
+    """Values as a column of Arrow, put together from its buffers.
+
+    ``pyarrow.array`` would do, but imports pandas where that is installed: 60 MB and a second.
+    """
+    if kind == arrow.string():
+        encoded = [value.encode() for value in values]
+        ends = array("i", accumulate(map(len, encoded), initial=0))
+        buffers = [None, arrow.py_buffer(ends), arrow.py_buffer(b"".join(encoded))]
+        return arrow.Array.from_buffers(kind, len(values), buffers)
+    if kind == arrow.int64():
+        return arrow.Array.from_buffers(
+            kind, len(values), [None, arrow.py_buffer(array("q", values))]
+        )
+    known = bytearray(-(-len(values) // 8))  # one bit a value, the first one lowest
+    for i, value in enumerate(values):
+        known[i // 8] |= (value is not None) << i % 8
+    numbers = array("q", (round(value.timestamp() * 1000) if value else 0 for value in values))
+    buffers = [arrow.py_buffer(bytes(known)), arrow.py_buffer(numbers)]
+    return arrow.Array.from_buffers(kind, len(values), buffers)
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa  # noqa: PLC0415  (an extra, and heavy)
+        import pyarrow.parquet as pq  # noqa: PLC0415
+    except ImportError:
+        raise UsageError('corpora need pyarrow: pip install "habitus[corpora]"') from None
+    return pa, pq
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
