@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from habitus.content.yamlfile import Document, Loc, parse_yaml, read_text
-from habitus.errors import ContentError, Place, Problem
+from habitus.errors import ContentError, Problem
 
 
 class ContentModel(BaseModel):
@@ -190,8 +190,3 @@ def _some_fields(model: type[BaseModel]) -> str:
 def _kind(data: Any) -> str:
     names = {list: "a list", dict: "keys", str: "text", type(None): "nothing"}
     return names.get(type(data), f"{data!r}")
-
-
-def whole_file(path: Path, what: str, hint: str = "") -> ContentError:
-    """A problem of the file as a whole."""
-    return ContentError([Problem(what, Place(path), hint)])

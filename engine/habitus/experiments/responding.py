@@ -79,11 +79,12 @@ class Responder:
         first = await question.target.model.complete(request)
         answer = self._read(question, first)
         if answer.failure is None or not first.ok or not first.text.strip():
-            return _response(question, answer, first, (first.key.hex(),))
+            return _response(question, answer, first.reasoning, (first.key.hex(),))
         second = await question.target.model.complete(self._again(question, request, first))
         followed = question.setting.file.follow_up is not None
         answer = self._read(question, second, working=first.text if followed else "")
-        return _response(question, answer, second, (first.key.hex(), second.key.hex()))
+        calls = (first.key.hex(), second.key.hex())
+        return _response(question, answer, second.reasoning, calls)
 
     def _request(self, question: Question) -> Request:
         return Request(
@@ -134,7 +135,7 @@ class _Answer:
 
 
 def _response(
-    question: Question, answer: _Answer, reply: Reply, calls: tuple[str, ...]
+    question: Question, answer: _Answer, reasoning: str, calls: tuple[str, ...]
 ) -> Response:
     failure = answer.failure
     return Response(
@@ -148,7 +149,7 @@ def _response(
         repeat=question.repeat,
         text=answer.text,
         working=answer.working,
-        reasoning=reply.reasoning,
+        reasoning=reasoning,
         history=question.history,
         calls=calls,
     )
@@ -156,17 +157,7 @@ def _response(
 
 def failed_response(question: Question, reason: str) -> Response:
     """The response that was not asked for, since what it needs could not be made."""
-    return Response(
-        id=question.id,
-        outcome=Outcome.ERROR,
-        reason=reason,
-        target=question.target.id,
-        setting=question.setting.id,
-        persona=question.persona,
-        query=question.query.id,
-        repeat=question.repeat,
-        history=question.history,
-    )
+    return _response(question, _Answer("", failure=Failure(Outcome.ERROR, reason)), "", ())
 
 
 def _context(question: Question) -> Mapping[str, Any]:

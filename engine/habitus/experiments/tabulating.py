@@ -1,6 +1,6 @@
 """Results of a run, computed again whenever they are asked for: nothing is asked of a model.
 
-found = run_results(run, by=("culture",))
+found = run_results(run, View(by=("culture",)))
 write_results(run)              # results.json, as the experiment's own options say
 """
 
