@@ -35,6 +35,7 @@ from study_fixture import (
     contents,
     failing,
     harbour,
+    helpers,
     killed_run,
     opening,
     set_options,
@@ -485,3 +486,30 @@ class TestReplay:
         model = {"backend": "replay", "options": {"run": str(undisturbed)}}
         with pytest.raises(RunStoppedError, match="not in the replayed run"):
             run(tmp_path, {"models.main": model, "seed": 2, "limits.alike": 2})
+
+
+class TestSynthetic:
+    @pytest.mark.parametrize(
+        ("scripted", "synthetic"),
+        [
+            ("roles.recommender.model", True),
+            ("roles.evaluator.model", True),
+            ("targets.main.model", True),
+            (None, False),
+        ],
+        ids=["recommender", "evaluator", "target", "none"],
+    )
+    def test_results_that_rest_on_a_script_say_so(
+        self, tmp_path: Path, scripted: str | None, synthetic: bool
+    ) -> None:
+        """Every entry answers by the helpers here; what counts is what its entry says it is."""
+        roles = ("persona", "assistant", "verifier", "recommender", "evaluator")
+        changes: dict[str, Any] = {"models.real": {"backend": "local"}}
+        changes |= {f"roles.{role}.model": "real" for role in roles}
+        changes |= {"targets.main.model": "real"}
+        if scripted:
+            changes[scripted] = "main"
+        request = RunRequest(out=tmp_path / "run", opener=opening(helpers()))
+        run_experiment(study_of(tmp_path, changes), request)
+        with RunDir.open(tmp_path / "run", write=False) as opened:
+            assert run_results(opened).synthetic is synthetic

@@ -102,10 +102,10 @@ def _options(run: RunDir, kept: Materials, view: View) -> ResultOptions:
 
 
 def _synthetic(config: Mapping[str, Any], kept: Materials) -> list[str]:
-    """Targets whose numbers are made up: by a planted target, or by a scripted judge of it."""
-    targets = config.get("targets", {})
-    judged_by = config.get("roles", {}).get("evaluator", {}).get("model")
-    return [t for t in kept.targets if {judged_by, targets[t]["model"]} & set(kept.made_up)]
+    """Targets whose numbers are made up: by themselves, or by whoever writes or scores the items."""
+    roles, targets = config.get("roles", {}), config.get("targets", {})
+    scoring = {roles.get(role, {}).get("model") for role in ("recommender", "evaluator")}
+    return [t for t in kept.targets if {targets[t]["model"], *scoring} & set(kept.made_up)]
 
 
 def made_up_models(study: Study, base: Path) -> frozenset[str]:
