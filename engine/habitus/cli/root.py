@@ -28,6 +28,7 @@ COMMANDS = {
     "status": "What of a run is done, failed, left and spent.",
     "results": "Follow, Avoid, adaptation and CCS of a run, with intervals.",
     "corpus": "Posts of Reddit dumps, filtered and mapped to countries.",
+    "export": "A run as files for others: the consensus subset.",
 }
 HIDDEN = {"schemas": "Write the JSON Schemas of content files."}
 
