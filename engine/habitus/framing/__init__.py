@@ -1,0 +1,1 @@
+"""From the labels of judges to statements about how models frame their answers."""
