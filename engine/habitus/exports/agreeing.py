@@ -9,7 +9,6 @@ Labels are numbers here, and nothing is known of files.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -109,20 +108,6 @@ def choose(
         **left_out,
     )
     return chosen, tally
-
-
-def file_stems(names: Iterable[str]) -> Iterator[str]:
-    """A name for each table that every file system takes; no two are the same."""
-    given: set[str] = set()
-    for name in names:
-        stem = re.sub(r"[^a-z0-9.]+", "_", name.lower()).strip("_.")[:80] or "table"
-        number = 1
-        unique = stem
-        while unique in given:
-            number += 1
-            unique = f"{stem}_{number}"
-        given.add(unique)
-        yield unique
 
 
 def _reasons(

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import habitus
-from habitus.content.writing import write_text
+from habitus.content.writing import file_stems, write_text
 from habitus.errors import UsageError
-from habitus.exports.agreeing import Agreement, Tally, Wanted, choose, file_stems, wanted_tables
+from habitus.exports.agreeing import Agreement, Tally, Wanted, choose, wanted_tables
 from habitus.exports.answers import Answers, read_answers
 from habitus.exports.labelled import About, Asked, read_about
 from habitus.exports.tablefiles import Format, open_table
