@@ -85,8 +85,7 @@ class Fitter:
         between = tuple(
             Comparison(
                 *(part.subset, name, self.levels[a], self.levels[b]),
-                **_values("difference", *model.difference(a, b)),
-                **_sizes(used, rows, a, b),
+                **_values("difference", *model.difference(a, b)) | _sizes(used, rows, a, b),
             )
             for a, b in self._pairs()
         )
@@ -114,8 +113,7 @@ class Fitter:
         between = tuple(
             DeltaComparison(
                 *(part.subset, *pair, self.levels[a], self.levels[b]),
-                **_values("difference", *model.difference(a, b)),
-                **_sizes(used, rows, a, b),
+                **_values("difference", *model.difference(a, b)) | _sizes(used, rows, a, b),
             )
             for a, b in self._pairs()
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from habitus.framing.results import Delta, Framing
@@ -32,13 +33,15 @@ class Movement:
 
 def movements(framing: Framing) -> tuple[Movement, ...]:
     """Counts by pair and, where subsets are made by fields, by the first field (the country)."""
-    counts: dict[tuple[str, str, str], dict[str, int]] = {}
+    counts: dict[tuple[str, str, str], Counter[str]] = {}
     for delta in framing.deltas:
         where = delta.subset.fields[0][1] if delta.subset.fields else ALL
-        cell = counts.setdefault((where, delta.cause, delta.effect), {})
-        moved = direction(delta)
-        cell[moved] = cell.get(moved, 0) + 1
-    return tuple(Movement(*key, **found) for key, found in sorted(counts.items()))
+        key = (where, delta.cause, delta.effect)
+        counts.setdefault(key, Counter())[direction(delta)] += 1
+    return tuple(
+        Movement(*key, found["rise"], found["fall"], found["same"], found["undefined"])
+        for key, found in sorted(counts.items())
+    )
 
 
 def direction(delta: Delta) -> str:
