@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from habitus.cli.output import talk
-from habitus.experiments import RunRequest, RunSummary, Stage, Study, run_experiment
-from habitus.experiments.running import Observer
+from habitus.experiments import RunRequest, Stage, Study, run_experiment
+from habitus.running import Observer, RunSummary
 from habitus.store import RunDir
 
 
