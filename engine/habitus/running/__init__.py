@@ -8,6 +8,8 @@ written out. The package knows neither experiments nor judges: they are jobs.
 """
 
 from habitus.running.job import (
+    ALIKE,
+    MODELS_MAY_CHANGE,
     Job,
     JobRequest,
     Observer,
@@ -20,7 +22,9 @@ from habitus.running.ordering import pilot_first, together, windowed
 from habitus.running.session import DONE, Session, run_job
 
 __all__ = [
+    "ALIKE",
     "DONE",
+    "MODELS_MAY_CHANGE",
     "Job",
     "JobRequest",
     "Observer",

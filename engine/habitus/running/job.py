@@ -18,6 +18,22 @@ if TYPE_CHECKING:
     from habitus.running.session import Session
 
 
+#: What may differ when a run goes on: nothing here can change an answer.
+MODELS_MAY_CHANGE = frozenset(
+    {
+        "models.*.base_url",
+        "models.*.api_key_env",
+        "models.*.concurrency",
+        "models.*.timeout",
+        "models.*.retries",
+        "models.*.price.*",
+        "models.*.price",
+    }
+)
+#: A run stops when so many first calls of a model all fail alike, where nothing else is said.
+ALIKE = 20
+
+
 class RunStoppedError(HabitusError):
     """A run that ended itself early; what it has is kept."""
 
