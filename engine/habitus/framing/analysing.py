@@ -165,7 +165,8 @@ class _Work:
         first, analysis = self.questions[0], self.analysis
         names = {level: self.compare.names.get(level, level) for level in self.division.levels}
         told = Told(
-            self.analysis, self.labels, self.compare, self.division, found.fits, found.fallbacks
+            *(self.analysis, self.labels, self.compare, self.division),
+            *(found.fits, found.fallbacks, bool(found.deltas)),
         )
         used = frozenset[str]().union(*(question.named() for question in self.questions))
         return Framing(

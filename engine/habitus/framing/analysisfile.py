@@ -122,10 +122,21 @@ class QuestionFile(ContentModel):
 
 
 class GeeFile(ContentModel):
-    """The fits."""
+    """The fits.
+
+    With a cause that varies within a cluster, only independence estimates what a delta is defined
+    as: a weight on the other rows of a cluster mixes their causes in (Pepe and Anderson 1994,
+    Communications in Statistics 23).
+    """
 
     correlation: Correlation = Field(
-        default="exchangeable", description="working correlation of the rows of a cluster"
+        default="exchangeable",
+        description="working correlation of the rows of a cluster, where prevalence is fitted",
+    )
+    pairs_correlation: Correlation = Field(
+        default="independence",
+        description="the same where a cause is in the model; exchangeable is biased there when "
+        "what is asked moves both the cause and the effect",
     )
     covariance: Covariance = Field(
         default="robust", description="bias_reduced: for few clusters (Mancl and DeRouen)"

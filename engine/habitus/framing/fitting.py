@@ -139,7 +139,9 @@ class Fitter:
         kept = used.only(good)
         cause = kept.labels[0] if len(kept.labels) > 1 else None
         rows = BinaryRows(kept.labels[-1], kept.level, kept.group, cause)
-        options = GeeOptions(self.rules.gee.correlation, self.rules.gee.covariance)
+        gee = self.rules.gee
+        correlation = gee.correlation if cause is None else gee.pairs_correlation
+        options = GeeOptions(correlation, gee.covariance)
         try:
             return _Model(self, used, self.engine.fit(rows, options), reasons)
         except NotEstimable as found:

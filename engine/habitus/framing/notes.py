@@ -25,6 +25,7 @@ class Told:
     division: Division
     fits: int
     fallbacks: int
+    paired: bool
 
 
 def notes(told: Told, used: frozenset[str]) -> Iterator[str]:
@@ -42,8 +43,9 @@ def _rules(told: Told) -> Iterator[str]:
     rules, compare = told.analysis, told.compare
     scale = {"log_odds": "log-odds", "probability": "probabilities"}[rules.gee.differences]
     yield (
-        f"GEE, binomial, saturated in {compare.level}; clusters: {compare.cluster}; working "
-        f"correlation: {rules.gee.correlation}; covariance: {rules.gee.covariance}"
+        f"GEE, binomial, saturated in {compare.level} (and the cause); clusters: "
+        f"{compare.cluster}; working correlation: {rules.gee.correlation}, of pairs "
+        f"{rules.gee.pairs_correlation}; covariance: {rules.gee.covariance}"
     )
     yield (
         "Wald tests: within a level of probability .5 (of delta 0), between levels of equal "
@@ -104,6 +106,11 @@ def _left_out(told: Told) -> Iterator[str]:
 
 
 def _warnings(told: Told) -> Iterator[str]:
+    if told.paired and told.analysis.gee.pairs_correlation == "exchangeable":
+        yield (
+            "deltas are biased under an exchangeable correlation where what is asked moves both "
+            "cause and effect (pairs_correlation: independence)"
+        )
     if told.fallbacks:
         yield (
             f"in {told.fallbacks:,} of {told.fits:,} fits the exchangeable correlation has no "

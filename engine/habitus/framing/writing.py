@@ -61,5 +61,5 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> Value:
-    found: Value = " ".join(value) if isinstance(value, list) else value
+    found: Value = ", ".join(value) if isinstance(value, list) else value
     return found
