@@ -18,6 +18,8 @@ from habitus.experiments import resolve
 from habitus.experiments.config import Experiment
 from habitus.experiments.resolving import PROMPT_FILES
 from habitus.experiments.settings import SettingFile, load_setting
+from habitus.framing.analysisfile import AnalysisFile
+from habitus.framing.loading import load_analysis
 from habitus.histories import Lexicon, load_lexicon
 from habitus.judges import (
     ExamplesFile,
@@ -27,6 +29,7 @@ from habitus.judges import (
     load_judge,
     load_set,
 )
+from habitus.models.entry import ModelEntry, load_entry
 from habitus.norms import Culture, load_culture
 from habitus.personas import Openers, Population, load_openers, load_population
 
@@ -80,6 +83,7 @@ KINDS = (
         load_setting,
         "setting.schema.json",
     ),
+    Kind("model", "experiments", "models/*.yaml", ModelEntry, load_entry, "model.schema.json"),
     Kind(
         "country map",
         "experiments",
@@ -87,6 +91,14 @@ KINDS = (
         CountryMap,
         load_country_map,
         "corpus.schema.json",
+    ),
+    Kind(
+        "analysis",
+        "experiments",
+        "analyses/*.yaml",
+        AnalysisFile,
+        load_analysis,
+        "analysis.schema.json",
     ),
     Kind("experiment", "experiments", "*.yaml", Experiment, resolve, "experiment.schema.json"),
 )

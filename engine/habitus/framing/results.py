@@ -229,6 +229,6 @@ def flat(record: Record) -> dict[str, Any]:
     """A record as one level of names and values, the fields of its subset first."""
     found = asdict(record)
     del found["subset"]
-    levels = found.pop("levels", None)
-    more = {} if levels is None else {"levels": list(levels)}
-    return {**dict(record.subset.fields), **found, **more}
+    return dict(record.subset.fields) | {
+        name: list(value) if isinstance(value, tuple) else value for name, value in found.items()
+    }

@@ -11,7 +11,7 @@ present. The package does not know which study a judge belongs to.
 from habitus.judges.examples import ExamplesFile, load_examples
 from habitus.judges.judge import Asking, Judge, Labelled, find_judge, load_judge
 from habitus.judges.judgefile import Form, JudgeFile, VariantFile
-from habitus.judges.judgeset import JudgeSet, JudgeSetFile, find_set, load_set
+from habitus.judges.judgeset import JudgeSet, JudgeSetFile, choose, find_set, load_set
 
 __all__ = [
     "Asking",
@@ -23,6 +23,7 @@ __all__ = [
     "JudgeSetFile",
     "Labelled",
     "VariantFile",
+    "choose",
     "find_judge",
     "find_set",
     "load_examples",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -85,6 +87,16 @@ class Judge:
         """How answers are drawn where the caller does not say."""
         own = self.file.sampling
         return Sampling(own.temperature, own.top_p, own.max_tokens)
+
+    @cached_property
+    def digest(self) -> str:
+        """Names all of the judge that a label depends on: file, prompt and examples."""
+        content = {
+            "file": self.file.model_dump(mode="json", exclude={"name", "description"}),
+            "prompt": self.prompt.parts,
+            "examples": self.examples.model_dump(mode="json") if self.examples else None,
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def labels(self, variant: str = "") -> LabelList:
         """The closed list of labels of a variant, with other words for them."""
