@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from habitus.content.cells import plain_cell, safe_cell
+from habitus.cells import plain_cell, safe_cell
 
 BEGINS = "=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"
 HIDDEN = [chr(n) for n in range(sys.maxunicode + 1) if unicodedata.category(chr(n)) in

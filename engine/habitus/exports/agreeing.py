@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from habitus.exports.answers import NO_ANSWER, NO_RESPONSE, ONE, SEVERAL, Answers
-from habitus.exports.labelled import Asked
+from habitus.labelling.job import VerdictNote
 
 #: What FRANZ publishes: judge, variant, whether the labels that count as present are meant, name.
 PUBLISHED = (
@@ -68,26 +68,26 @@ class Tally:
     no_label: int
 
 
-def wanted_tables(verdicts: Iterable[Asked], *, everything: bool) -> list[Wanted]:
+def wanted_tables(verdicts: Iterable[VerdictNote], *, everything: bool) -> list[Wanted]:
     """The published tables of the verdicts; one a label if all are wanted or none is published."""
     verdicts = tuple(verdicts)
     number = {(verdict.judge, verdict.variant): i for i, verdict in enumerate(verdicts)}
     published = [
-        Wanted(name, i, verdicts[i].present if present else verdicts[i].absent)
+        Wanted(name, i, _side(verdicts[i], present))
         for judge, variant, present, name in PUBLISHED
         if (i := number.get((judge, variant), -1)) >= 0
     ]
     if published and not everything:
         return published
     return [
-        Wanted(f"{verdict.name}.{label}", i, (label,))
+        Wanted(f"{_name(verdict)}.{label}", i, (label,))
         for i, verdict in enumerate(verdicts)
         for label in verdict.labels
     ]
 
 
 def choose(
-    wanted: Wanted, asked: Asked, answers: Answers, agreement: Agreement
+    wanted: Wanted, asked: VerdictNote, answers: Answers, agreement: Agreement
 ) -> tuple[NDArray[np.bool_], Tally]:
     """Whether each unit is in a table, and the count of all."""
     codes, state = answers.codes[:, :, wanted.verdict], answers.state
@@ -108,6 +108,15 @@ def choose(
         **left_out,
     )
     return chosen, tally
+
+
+def _side(verdict: VerdictNote, present: bool) -> tuple[str, ...]:
+    """The labels that count as present, or the others: for a maxim, those that violate it."""
+    return tuple(label for label in verdict.labels if (label in verdict.present) is present)
+
+
+def _name(verdict: VerdictNote) -> str:
+    return f"{verdict.judge}.{verdict.variant}" if verdict.variant else verdict.judge
 
 
 def _reasons(

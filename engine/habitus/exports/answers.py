@@ -4,7 +4,7 @@
     answers.codes[unit, target, verdict]    # 0: no label; n: label n of the verdict, from 1
 
 A *unit* is what several targets answered: one question of one group, such as a post, in one
-setting. Answers are held as hashes and small numbers, about 60 bytes each, so that a million of
+setting and repeat. Answers are held as hashes and small numbers, about 60 bytes each, so that a million of
 them and their 17 million labels fit into memory (64 bits: the chance that two of a million ids
 share a hash is one in thirty million).
 """
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from habitus.errors import StoreError, UsageError
-from habitus.exports.labelled import About
+from habitus.labelling import Labelling
 from habitus.records import JudgedItem, Label, Outcome
 from habitus.store import RunDir
 
@@ -31,7 +31,7 @@ from habitus.store import RunDir
 NO_ANSWER, NO_RESPONSE, ONE, SEVERAL = range(4)
 _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _BATCH = 1 << 16
-_CONDITION = "setting"
+_CONDITIONS = ("setting", "repeat")  # fields that tell the questions of a group apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Answers:
     ``names`` are hashes of item ids, in the order of the items; ``unit`` is the unit of each item
     and ``first`` the first item of each unit. ``state`` has a row a unit and a column a target.
     ``fields`` are those whose value all answers of every unit share, ``own`` the others.
-    ``numeric`` are fields of which every value is a number. ``posts``: every item is a post.
+    ``numeric`` are fields of which every value is a number. ``posts``: the items are answers to posts.
     ``strays`` counts labels of no item, of no verdict of the run, or that are not of the list.
     """
 
@@ -75,13 +75,13 @@ class Answers:
             raise changed
 
 
-def read_answers(run: RunDir, about: About) -> Answers:
+def read_answers(run: RunDir, about: Labelling) -> Answers:
     """Read the items of a run, then its labels.
 
     Raises:
         UsageError: the run has no items.
     """
-    seen = _Seen(list(about.targets))
+    seen = _Seen()
     for item in run.records.iterate("items", JudgedItem):
         seen.add(item)
     if not seen.names:
@@ -108,7 +108,7 @@ def read_answers(run: RunDir, about: About) -> Answers:
         fields=tuple(name for name in seen.fields if name not in own),
         own=tuple(name for name in seen.fields if name in own),
         numeric=frozenset(seen.fields) - seen.worded,
-        posts=seen.posts,
+        posts=about.kind == "posts",
         strays=strays,
     )
 
@@ -117,22 +117,21 @@ def read_answers(run: RunDir, about: About) -> Answers:
 class _Seen:
     """What is kept of the items read so far."""
 
-    targets: list[str]
+    targets: list[str] = field(default_factory=list)
     names: array[int] = field(default_factory=lambda: array("Q"))
     units: array[int] = field(default_factory=lambda: array("Q"))
     of: array[int] = field(default_factory=lambda: array("B"))
     responded: array[int] = field(default_factory=lambda: array("B"))
     fields: dict[str, array[int]] = field(default_factory=dict)
     worded: set[str] = field(default_factory=set)
-    posts: bool = True
 
     def add(self, item: JudgedItem) -> None:
         number = len(self.names)
         self.names.append(_hash(item.id))
-        self.units.append(_hash(item.group, item.fields.get(_CONDITION, ""), item.question))
+        conditions = (item.fields.get(name, "") for name in _CONDITIONS)
+        self.units.append(_hash(item.group, *conditions, item.question))
         self.of.append(self._target(item.target))
         self.responded.append(ONE if item.outcome is Outcome.OK else NO_RESPONSE)
-        self.posts &= "subreddit" in item.fields and item.id == f"{item.group}/{item.target}"
         for name, value in item.fields.items():
             if name not in self.fields:
                 self.fields[name] = array("I", [0]) * number
@@ -153,7 +152,7 @@ class _Seen:
 
 def _codes(
     run: RunDir,
-    about: About,
+    about: Labelling,
     names: NDArray[np.uint64],
     cell: NDArray[np.intp],
     cells: int,
@@ -174,7 +173,7 @@ def _codes(
     return codes, strays
 
 
-def _known_labels(run: RunDir, about: About) -> Iterator[tuple[int, int, int]]:
+def _known_labels(run: RunDir, about: Labelling) -> Iterator[tuple[int, int, int]]:
     """Hash of the item, number of the verdict and code of each label that was read.
 
     The code is 0 where the verdict or the label is none of the run's.

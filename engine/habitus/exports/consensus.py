@@ -4,7 +4,7 @@
     made.tables[0].tally.rows, made.notes
 
 One table a characteristic, with a row for each unit (a post, or a question of a group in one
-setting): its id, title and body or its question, its fields, and the label of each target.
+setting and repeat): its id, title and body or its question, its fields, and the label of each target.
 Responses and reasonings are left out. A unit counts only where every target of the run has an
 answer and a label that was read. ``manifest.json`` beside the tables says how many did.
 """
@@ -26,8 +26,9 @@ from habitus.content.writing import file_stems, write_text
 from habitus.errors import UsageError
 from habitus.exports.agreeing import Agreement, Tally, Wanted, choose, wanted_tables
 from habitus.exports.answers import Answers, read_answers
-from habitus.exports.labelled import About, Asked, read_about
 from habitus.exports.tablefiles import Format, open_table
+from habitus.labelling import Labelling, read_labelling
+from habitus.labelling.job import VerdictNote
 from habitus.records import JudgedItem
 from habitus.store import RunDir
 
@@ -71,7 +72,7 @@ class _Planned:
 
     made: Made
     wanted: Wanted
-    asked: Asked
+    asked: VerdictNote
     chosen: NDArray[np.bool_]
 
 
@@ -86,7 +87,7 @@ def export_consensus(
         StoreError: the run is damaged, or changed meanwhile.
     """
     options = options or ConsensusOptions()
-    about = read_about(run.path)
+    about = read_labelling(run)
     _claim(folder)
     answers = read_answers(run, about)
     if len(answers.targets) < 2:
@@ -106,7 +107,7 @@ def export_consensus(
         "stray_labels": answers.strays,
         "tables": [_as_json(table) for table in tables],
         "notes": list(notes),
-        "labelling": about.as_json(),
+        "labelling": about.model_dump(mode="json"),
     }
     text = json.dumps(manifest, indent=2, allow_nan=False)
     write_text(folder / "manifest.json", text + "\n")
@@ -125,7 +126,7 @@ def _claim(folder: Path) -> None:
         )
 
 
-def _plan(about: About, answers: Answers, options: ConsensusOptions) -> list[_Planned]:
+def _plan(about: Labelling, answers: Answers, options: ConsensusOptions) -> list[_Planned]:
     wanted = wanted_tables(about.verdicts, everything=options.everything)
     planned = []
     for table, stem in zip(wanted, file_stems(table.name for table in wanted), strict=True):
@@ -185,7 +186,7 @@ def _as_json(made: Made) -> dict[str, Any]:
     return {**asdict(made), "labels": list(made.labels)}
 
 
-def _notes(about: About, answers: Answers, options: ConsensusOptions) -> Iterator[str]:
+def _notes(about: Labelling, answers: Answers, options: ConsensusOptions) -> Iterator[str]:
     yield (
         "labels agree when they have the same side of the trait"
         if options.agreement is Agreement.TRAIT

@@ -4,7 +4,7 @@
         table.write(("a1", "-5 degrees?"))
 
 A file appears when the block ends well, or not at all. In CSV an undefined cell is empty and text
-is made safe (``habitus.content.cells``), but for columns that are said to hold numbers; Parquet
+is made safe (``habitus.cells``), but for columns that are said to hold numbers; Parquet
 holds texts as they are, and null. Lone surrogates, which UTF-8 cannot hold, become escapes.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from habitus.content.cells import safe_cell
+from habitus.cells import safe_cell
 from habitus.errors import UsageError
 
 _ROWS = 1024
@@ -46,7 +46,13 @@ class Table(ABC):
         self._aside = path.with_name(f".{path.name}.{os.getpid()}.part")
 
     def write(self, row: Sequence[str | None]) -> None:
-        """Add a row: a text or None for each column."""
+        """Add a row: a text or None for each column.
+
+        Raises:
+            ValueError: not as many cells as columns.
+        """
+        if len(row) != len(self.columns):
+            raise ValueError(f"{len(row)} cells for {len(self.columns)} columns")
         self._add(row)
         self.rows += 1
 
@@ -96,7 +102,7 @@ class CsvTable(Table):
 
     def _open(self) -> None:
         self._file = self._aside.open("w", encoding="utf-8", errors="backslashreplace", newline="")
-        self._writer = csv.writer(self._file, lineterminator="\n")
+        self._writer = csv.writer(self._file)  # its \r\n also quotes cells with a lone \r
         self._writer.writerow(map(safe_cell, self.columns))
 
     def _add(self, row: Sequence[str | None]) -> None:

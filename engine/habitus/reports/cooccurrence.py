@@ -7,15 +7,23 @@ and counted as such.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from habitus.framing.results import Delta, Framing
+from habitus.framing import Framing, Movement, movements
 from habitus.reports.legends import legend_height, place_legend
 from habitus.reports.pages import Page, Skipped, even_chunks, field_names, marked, numbered, places
-from habitus.reports.style import GREY, LINE, label, line_count, new_figure, title, title_height
+from habitus.reports.style import (
+    GREY,
+    LINE,
+    UNDEFINED,
+    label,
+    line_count,
+    new_figure,
+    title,
+    title_height,
+)
 from habitus.reports.tilemap import Tile, draw_tiles, heads
 
 if TYPE_CHECKING:
@@ -27,46 +35,6 @@ _KEYS = ("↑ rise", "↓ fall", "= do not move", "n/a undefined")
 _ROWS, _COLUMNS = 28, 8
 _ROW, _COLUMN, _LABELS = 0.28, 0.64, 1.75  # inches
 _FALLS, _SAME, _RISES = "#4d9cca", "#ffffff", "#e28e4d"  # Okabe and Ito's blue and vermillion
-
-
-@dataclass(frozen=True, slots=True)
-class Moves:
-    """How many deltas rise, fall, do not move, and are undefined."""
-
-    rise: int
-    fall: int
-    same: int
-    undefined: int
-
-    @property
-    def lean(self) -> float | None:
-        """From -1, where all fall, to 1, where all rise; None where none is defined."""
-        known = self.rise + self.fall + self.same
-        return (self.rise - self.fall) / known if known else None
-
-    @property
-    def text(self) -> str:
-        """``5↑ 1↓ 3=``, and in a second line how many are undefined."""
-        missing = f"{self.undefined} n/a" if self.undefined else ""
-        if self.lean is None:
-            return missing or "n/a"
-        known = f"{self.rise}↑ {self.fall}↓ {self.same}="
-        return f"{known}\n{missing}" if missing else known
-
-
-def count_moves(deltas: Iterable[Delta]) -> Moves:
-    """Count the deltas of one cell."""
-    rise = fall = same = undefined = 0
-    for found in deltas:
-        if found.delta is None or found.significant is None:
-            undefined += 1
-        elif not found.significant or found.delta == 0:
-            same += 1
-        elif found.delta > 0:
-            rise += 1
-        else:
-            fall += 1
-    return Moves(rise, fall, same, undefined)
 
 
 def cooccurrence_pages(framing: Framing) -> Iterator[Page | Skipped]:
@@ -111,16 +79,24 @@ def _draw(framing: Framing, pairs: Sequence[Pair], there: Sequence[str]) -> Figu
 
 
 def _tiles(framing: Framing) -> dict[tuple[str, str], Tile]:
-    found: dict[tuple[str, str], list[Delta]] = {}
-    for part in framing.deltas:
-        if part.subset.fields:
-            key = (_key((part.cause, part.effect)), part.subset.fields[0][1])
-            found.setdefault(key, []).append(part)
-    return {key: _tile(count_moves(deltas)) for key, deltas in found.items()}
+    return {
+        (_key((found.cause, found.effect)), found.where): _tile(found)
+        for found in movements(framing)
+    }
 
 
-def _tile(moves: Moves) -> Tile:
-    return Tile(None if moves.lean is None else (moves.lean + 1) / 2, moves.text)
+def _tile(found: Movement) -> Tile:
+    """``5↑ 1↓ 3=``, and in a second line how many are undefined.
+
+    The colour is from all fall (0) over as many rise as fall to all rise (1).
+    """
+    known = found.rise + found.fall + found.same
+    missing = f"{found.undefined} {UNDEFINED}" if found.undefined else ""
+    if not known:
+        return Tile(None, missing)
+    text = f"{found.rise}↑ {found.fall}↓ {found.same}="
+    lean = (found.rise - found.fall) / known
+    return Tile((lean + 1) / 2, f"{text}\n{missing}" if missing else text)
 
 
 def _key(pair: Pair) -> str:

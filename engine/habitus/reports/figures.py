@@ -43,11 +43,11 @@ def write_figures(
     shares: Sequence[Share] | None = None,
     options: FigureOptions | None = None,
 ) -> list[Path]:
-    """Draw every figure that can be drawn; names begin with the id of the analysis.
+    """Draw every figure that can be drawn.
 
     Args:
         framing: the results.
-        folder: where to; it is made if need be, and files of the same name are replaced.
+        folder: where to, one for each analysis; files of the same name are replaced.
         shares: posts by country and category, for the figure of categories.
         options: which characteristics are which.
 
@@ -55,7 +55,7 @@ def write_figures(
         UsageError: matplotlib is missing, or a file cannot be written.
     """
     pages = [page for page in _plan(framing, shares, options) if isinstance(page, Page)]
-    stems = file_stems(f"{framing.id}-{page.name}" for page in pages)
+    stems = file_stems(page.name for page in pages)
     paths = []
     for page, stem in zip(pages, stems, strict=True):
         with drawing():
