@@ -37,8 +37,9 @@ SIZE = 7.0  # points
 UNDEFINED = "n/a"
 GREY, DARK, PALE = "#767676", "#222222", "#d9d9d9"
 LINE = 0.125  # inches of a line of text
-#: Okabe and Ito without yellow, of which lines are not seen on white; neighbours differ in lightness.
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+#: Okabe and Ito without yellow, of which lines are not seen on white. The first four are the four
+#: that lie farthest apart for whichever colour vision tells them apart least.
+PALETTE = ("#0072B2", "#D55E00", "#56B4E9", "#CC79A7", "#E69F00", "#009E73", "#000000")
 _HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "||||", "oooo", "++++")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 _SETTINGS: dict[str, Any] = {
