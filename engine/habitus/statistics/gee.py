@@ -29,6 +29,7 @@ from habitus.statistics.resampling import FloatArray, IntArray
 Correlation = Literal["exchangeable", "independence"]
 Covariance = Literal["robust", "bias_reduced"]
 _CLOSE = 1e-6  # norm of the score at the solution
+_EDGE = 1e-8  # a correlation nearer to what it can be at most cannot be inverted
 
 
 class NotEstimable(Exception):  # noqa: N818  (a finding about the data, and no fault)
@@ -160,7 +161,7 @@ class StatsmodelsGee:
             except (ArithmeticError, ValueError, np.linalg.LinAlgError):
                 return None
         correlation = float(structure.dep_params or 0.0)
-        if found is None or not problem.lowest < correlation < 1:
+        if found is None or not problem.lowest + _EDGE < correlation < 1 - _EDGE:
             return None
         if not found.converged:
             raise NotEstimable("the fit does not converge")
