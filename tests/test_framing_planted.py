@@ -1,8 +1,8 @@
 """Planted truth: a corpus with known prevalences and couplings, over many seeds.
 
 Three models answer the same posts. A post leans towards a characteristic, in all models alike, so
-that labels of one post are not independent. Two of the models show it equally often: a ``>`` between
-them is wrong, and so is one that points the wrong way between others. The numbers that these tests
+that labels of one post are not independent. Two models are equally often insiders, and all three show one
+characteristic equally often: a ``>`` between equals is wrong, and so is one that points the wrong way. The numbers that these tests
 print are in ``docs/planted-truth.md``.
 """
 
@@ -67,11 +67,15 @@ ANALYSIS = rules(
         {"id": "flat", "name": "Flat", "judge": "anthropomorphism", "variant": "empathy"},
     ],
     questions=[
-        {"id": "rq1", "title": "RQ1", "prevalence": ["ins", "flat"]},
+        {"id": "rq1", "title": "RQ1", "prevalence": ["ins", "emo", "flat"]},
         {"id": "rq2", "title": "RQ2", "pairs": [{"causes": ["ins"], "effects": ["emo"]}]},
     ],
 )
-TRUE_SHARES = {"ins": CAUSE, "flat": FLOOR}
+TRUE_SHARES = {
+    "ins": CAUSE,
+    "emo": tuple(c * both + (1 - c) * rest for c, (rest, both) in zip(CAUSE, EFFECT, strict=True)),
+    "flat": FLOOR,
+}
 TRUE_DELTAS = tuple(with_it - without for without, with_it in EFFECT)
 
 
@@ -79,18 +83,21 @@ TRUE_DELTAS = tuple(with_it - without for without, with_it in EFFECT)
 class Coverage:
     """How often intervals hold the planted number, and how often a claim is wrong."""
 
-    held: Counter[str] = field(default_factory=Counter)
+    held: dict[str, float] = field(default_factory=dict)
     made: Counter[str] = field(default_factory=Counter)
 
     def see(self, what: str, right: bool) -> None:
+        self.add(what, float(right))
+
+    def add(self, what: str, share: float) -> None:
         self.made[what] += 1
-        self.held[what] += right
+        self.held[what] = self.held.get(what, 0.0) + share
 
     def share(self, what: str) -> float:
         return self.held[what] / self.made[what]
 
     def __str__(self) -> str:
-        return "\n".join(f"{w:28} {self.share(w):.4f} of {self.made[w]:,}" for w in self.made)
+        return "\n".join(f"{w:34} {self.share(w):.4f} of {self.made[w]:,}" for w in self.made)
 
 
 def see_prevalences(found: Framing, seen: Coverage) -> None:
@@ -101,6 +108,7 @@ def see_prevalences(found: Framing, seen: Coverage) -> None:
         assert p.low is not None
         assert p.high is not None
         seen.see("probability", p.low <= shares[p.characteristic, p.level] <= p.high)
+    claims: dict[str, list[bool]] = {name: [] for name in TRUE_SHARES}
     for c in found.comparisons:
         true = shares[c.characteristic, c.first] - shares[c.characteristic, c.second]
         assert c.low is not None
@@ -108,9 +116,12 @@ def see_prevalences(found: Framing, seen: Coverage) -> None:
         assert c.difference is not None
         seen.see("difference", c.low <= true <= c.high)
         if c.significant:
+            claims[c.characteristic].append(true * c.difference <= 0)
             seen.see("claims that are right", true * c.difference > 0)
         if not true:
             seen.see("equal levels not told apart", not c.significant)
+    for wrong in claims.values():  # of which a false discovery rate is the mean
+        seen.add("right share of claims, by family", 1 - float(np.mean(wrong)) if wrong else 1.0)
 
 
 def see_rankings(found: Framing, seen: Coverage) -> None:
@@ -157,9 +168,10 @@ def test_intervals_hold_and_wrong_claims_are_rare(capsys: pytest.CaptureFixture[
     for what in ("probability", "difference", "delta", "difference of deltas"):
         assert seen.share(what) == pytest.approx(0.95, abs=2 * ERROR), what
     assert seen.share("claims that are right") >= 0.95
+    assert seen.share("right share of claims, by family") >= 0.95
     assert seen.share("equal levels not told apart") >= 0.95
-    assert seen.share("rankings of ins with no wrong >") >= 0.95 - 2 * ERROR
-    assert seen.share("rankings of flat with no wrong >") >= 0.95 - 2 * ERROR
+    for name in TRUE_SHARES:
+        assert seen.share(f"rankings of {name} with no wrong >") >= 0.95 - 2 * ERROR
 
 
 def marginal_deltas(together: float) -> tuple[float, ...]:
