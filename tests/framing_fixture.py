@@ -85,7 +85,7 @@ def analysed(
 def items_of(
     posts: int, models: Sequence[str] = MODELS, countries: Sequence[str] = ("india", "korea")
 ) -> list[JudgedItem]:
-    """Answers to posts; categories in turn, ``animals`` least often."""
+    """Answers to posts, by id; categories in turn, ``animals`` least often."""
     categories = ("arts", "food and drink", "tourism", "arts", "kinship", "food and drink")
     return [
         JudgedItem(
@@ -100,7 +100,7 @@ def items_of(
             },
         )
         for i in range(posts)
-        for model in models
+        for model in sorted(models)
     ]
 
 

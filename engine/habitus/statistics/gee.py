@@ -28,8 +28,8 @@ from habitus.statistics.resampling import FloatArray, IntArray
 
 Correlation = Literal["exchangeable", "independence"]
 Covariance = Literal["robust", "bias_reduced"]
-_ROUNDS = 200
 _CLOSE = 1e-6  # norm of the score at the solution
+_EDGE = 1e-8  # a correlation nearer to what it can be at most cannot be inverted
 
 
 class NotEstimable(Exception):  # noqa: N818  (a finding about the data, and no fault)
@@ -107,12 +107,16 @@ class StatsmodelsGee:
     correlation can have (labels that agree almost everywhere), rows are weighed as independent ones;
     the sandwich holds all the same.
 
+    Args:
+        rounds: how often the solver may go round before a fit counts as not converging.
+
     Raises:
         UsageError: statsmodels is not installed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rounds: int = 200) -> None:
         self._gee = _statsmodels()
+        self._rounds = rounds
 
     def fit(self, rows: BinaryRows, options: GeeOptions) -> Fit:
         """See :class:`GeeEngine`."""
@@ -122,65 +126,71 @@ class StatsmodelsGee:
         shares = np.bincount(inverse, outcome) / np.bincount(inverse)
         if ((shares <= 0) | (shares >= 1)).any():
             raise NotEstimable("all outcomes of a cell are the same")
-        groups = rows.group[order]
-        known = _has_pairs(groups, len(cells))
-        first = options.correlation if known else "independence"
-        data = (outcome, np.eye(len(cells))[inverse], groups, np.log(shares / (1 - shares)))
-        found = self._solve(data, first, options.covariance)
-        fallback = first != options.correlation
-        if found is None and first == "exchangeable":
-            found, fallback = self._solve(data, "independence", options.covariance), True
-        if found is None:
-            raise NotEstimable("the fit does not converge")
-        coefficients, covariance, correlation = found
+        problem = _Problem(outcome, inverse, rows.group[order], np.log(shares / (1 - shares)))
         place = {int(cell): i for i, cell in enumerate(cells)}
-        return Fit(place, coefficients, covariance, correlation, fallback)
+        wanted = options.correlation == "exchangeable"
+        if wanted and problem.has_pairs:
+            found = self._solve(problem, self._gee.cov_struct.Exchangeable(), options.covariance)
+            if found is not None:
+                return Fit(place, *found)
+        found = self._solve(problem, self._gee.cov_struct.Independence(), options.covariance)
+        if found is None:
+            raise NotEstimable("the fit gives no finite numbers")
+        return Fit(place, found[0], found[1], None, fallback=wanted)
 
     def _solve(
-        self,
-        data: tuple[FloatArray, FloatArray, npt.NDArray[Any], FloatArray],
-        correlation: Correlation,
-        covariance: Covariance,
-    ) -> tuple[FloatArray, FloatArray, float | None] | None:
-        """Coefficients, covariance and correlation; None where the solver finds none."""
-        outcome, design, groups, start = data
-        structures = self._gee.cov_struct
-        structure = structures.Exchangeable() if correlation == "exchangeable" else None
+        self, problem: _Problem, structure: Any, covariance: Covariance
+    ) -> tuple[FloatArray, FloatArray, float] | None:
+        """Coefficients, covariance and correlation; None where the structure has no estimate."""
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # what they say is looked at below
+            warnings.simplefilter("ignore")  # what they tell of is looked at below
             model = self._gee.GEE(
-                outcome,
-                design,
-                groups=groups,
+                problem.outcome,
+                np.eye(len(problem.start))[problem.cells],
+                groups=problem.groups,
                 family=self._gee.families.Binomial(),
-                cov_struct=structure or structures.Independence(),
+                cov_struct=structure,
             )
             try:
                 found = model.fit(
-                    start_params=start, maxiter=_ROUNDS, ctol=_CLOSE, cov_type=covariance
+                    start_params=problem.start,
+                    maxiter=self._rounds,
+                    ctol=_CLOSE,
+                    cov_type=covariance,
                 )
             except (ArithmeticError, ValueError, np.linalg.LinAlgError):
                 return None
-        if found is None or not found.converged:
+        correlation = float(structure.dep_params or 0.0)
+        if found is None or not problem.lowest + _EDGE < correlation < 1 - _EDGE:
             return None
-        known = None if structure is None else float(structure.dep_params)
+        if not found.converged:
+            raise NotEstimable("the fit does not converge")
         values = np.asarray(found.params, dtype=np.float64)
         matrix = np.asarray(found.cov_params(), dtype=np.float64)
-        possible = known is None or _lowest(groups) < known < 1
-        usable = bool(np.isfinite(values).all() and np.isfinite(matrix).all())
-        return (values, matrix, known) if possible and usable else None
+        finite = bool(np.isfinite(values).all() and np.isfinite(matrix).all())
+        return (values, matrix, correlation) if finite else None
 
 
-def _has_pairs(groups: npt.NDArray[Any], parameters: int) -> bool:
-    """Whether enough rows share a cluster for a correlation to be estimated."""
-    sizes = np.unique(groups, return_counts=True)[1].astype(np.float64)
-    return float((sizes * (sizes - 1) / 2).sum()) > parameters
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """Rows by cluster, the place of each among the coefficients, and where to start."""
 
+    outcome: FloatArray
+    cells: npt.NDArray[Any]
+    groups: npt.NDArray[Any]
+    start: FloatArray
 
-def _lowest(groups: npt.NDArray[Any]) -> float:
-    """The least correlation that all rows of the largest cluster can have with each other."""
-    largest = int(np.unique(groups, return_counts=True)[1].max())
-    return -1 / (largest - 1) if largest > 1 else -1.0
+    @property
+    def has_pairs(self) -> bool:
+        """Whether enough rows share a cluster for a correlation to be estimated."""
+        sizes = np.unique(self.groups, return_counts=True)[1].astype(np.float64)
+        return float((sizes * (sizes - 1) / 2).sum()) > len(self.start)
+
+    @property
+    def lowest(self) -> float:
+        """The least correlation that all rows of the largest cluster can have with each other."""
+        largest = int(np.unique(self.groups, return_counts=True)[1].max())
+        return -1 / (largest - 1) if largest > 1 else -1.0
 
 
 def _is_binary(values: npt.NDArray[Any]) -> bool:
