@@ -18,6 +18,7 @@ a reasoning of a few letters or none.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -197,7 +198,7 @@ class _Shown:
         """Whether a text has the fields of an item one behind the other, forwards or backwards."""
         if not isinstance(item, Mapping) or not all(isinstance(v, str) for v in item.values()):
             return False
-        parts = [_letters(f"{key} {value}") for key, value in item.items()]
+        parts = [_letters(json.dumps([key, value])) for key, value in item.items()]
         orders = ("".join(parts), "".join(reversed(parts)))
         return any(order in text for order in orders for text in self._letters)
 
