@@ -199,8 +199,7 @@ class LabellingJob:
             task.sampling,
             self._seed(label_id(item.id, task.judge.file.id)),
             item.id,
-            task.variants,
-            question=task.question,
+            task.asking_all(),
         )
         return tuple(_made(item, task, variant, found[variant]) for variant in task.variants)
 
