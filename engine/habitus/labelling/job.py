@@ -250,6 +250,7 @@ def _made(item: JudgedItem, task: Task, variant: str, found: Labelled) -> Label:
         present=found.present,
         reasoning=found.reasoning,
         others=found.others,
+        alias=found.alias,
         calls=found.calls,
     )
 

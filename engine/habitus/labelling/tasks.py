@@ -91,6 +91,8 @@ def make_tasks(
         raise UsageError(f"a model is given for {min(unused)!r}, which is not among the judges")
     if manner.question and not any(task.question for task in tasks):
         raise UsageError("none of these judges can be shown the question by choice")
+    if manner.batched and manner.form == "sentinel":
+        raise UsageError("several variants in one call are always answered in JSON")
     if manner.batched and not any(task.batched for task in tasks):
         raise UsageError("none of these judges has variants to be asked for in one call")
     return tasks
