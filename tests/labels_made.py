@@ -75,11 +75,13 @@ def labelled_run(
     **more: Any,
 ) -> Path:
     """A run with these records."""
+    items, labels = list(items), list(labels)
     asked = {"variant": "", "model": "m", "form": "sentinel", "question": False, "batched": False}
     about = {
         "origin": "posts.parquet",
         "kind": "posts",
         "made_up": [],
+        "totals": {"items": len(items), "labels": len(labels)},
         "verdicts": [{**asked, **verdict} for verdict in verdicts],
     }
 

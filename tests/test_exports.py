@@ -184,7 +184,16 @@ def test_the_manifest_says_where_everything_is_from(tmp_path: Path) -> None:
     assert manifest["run"]["name"] == "labels"
     assert manifest["labelling"]["verdicts"][0]["model"] == "m"
     assert manifest["tables"][0]["tally"]["rows"] == 2
+    assert not any("unfinished" in note for note in manifest["notes"])
     assert any("synthetic" in note and "gemma" in note for note in manifest["notes"])
+
+
+def test_a_run_that_is_not_done_says_so(tmp_path: Path) -> None:
+    totals = {"items": 15, "labels": 1500}
+    found = export(
+        posts_run(tmp_path / "run", POSITIONING, OUTSIDERS, totals=totals), tmp_path / "o"
+    )
+    assert "the run is unfinished: 15 of 1,500 labels are there" in found.notes
 
 
 @pytest.mark.parametrize("form", Format)

@@ -283,9 +283,7 @@ def test_a_category_in_which_a_fit_does_not_converge_is_named_and_not_drawn() ->
 
 
 def test_other_characteristics_have_a_panel_for_each_cause() -> None:
-    [page] = [
-        p for p in effect_pages(ONE, ()) if isinstance(p, Page) and p.name == "deltas-1-india"
-    ]
+    [page] = [p for p in effect_pages(ONE, ()) if isinstance(p, Page) and p.name == "deltas-1"]
     titles = [axes.get_title(loc="left") for axes in draw(page).axes]
     assert titles == ["Insider → effect", "Generalizing → effect", "Emotions → effect"]
 
@@ -367,7 +365,7 @@ def test_each_figure_is_an_svg_and_a_png_of_its_size(written: dict[str, bytes]) 
     assert list(written) == [
         f"{name}.{kind}"
         for name in (
-            "prevalence", "maxims", "cooccurrence-1", "cooccurrence-2", "deltas-india", "categories",
+            "prevalence", "maxims", "cooccurrence-1", "cooccurrence-2", "deltas", "categories",
         )
         for kind in ("svg", "png")
     ]  # fmt: skip

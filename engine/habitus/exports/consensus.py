@@ -95,7 +95,7 @@ def export_consensus(
     planned = _plan(about, answers, options)
     _write(run, folder, planned, answers, options.form)
     tables = tuple(table.made for table in planned)
-    notes = tuple(_notes(about, answers, options))
+    notes = (*_notes(about, answers, options), *_unfinished(run, about))
     manifest = {
         "kind": "consensus",
         "habitus": habitus.__version__,
@@ -198,3 +198,10 @@ def _notes(about: Labelling, answers: Answers, options: ConsensusOptions) -> Ite
         yield f"left out, since they differ between the answers: {', '.join(answers.own)}"
     if answers.strays:
         yield f"{answers.strays:,} labels belong to no answer or verdict of the run"
+
+
+def _unfinished(run: RunDir, about: Labelling) -> Iterator[str]:
+    for stage, total in about.totals.items():
+        there = sum(run.records.counts(stage).values())
+        if there < total:
+            yield f"the run is unfinished: {there:,} of {total:,} {stage} are there"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from habitus.framing.results import Delta, Framing, Subset
 from habitus.reports.directions import DeltaTable, Direction, Pair, directions_by_cause
 from habitus.reports.legends import legend_height, place_legend
-from habitus.reports.pages import Page, Skipped, chunks, even_chunks, marked, numbered, places, rest
+from habitus.reports.pages import Page, Skipped, chunks, even_chunks, groups, marked, numbered, rest
 from habitus.reports.style import (
     DARK,
     GREY,
@@ -82,7 +82,7 @@ def effect_pages(framing: Framing, panels: Sequence[Direction]) -> Iterator[Page
         yield Skipped("deltas", "the analysis asks for no pair of characteristics")
     table = DeltaTable(framing)
     for stem, some in numbered("deltas", list(chunks(panels, _PANELS))):
-        for place, subsets in (places(framing) or {"": list(framing.subsets)}).items():
+        for place, subsets in groups(framing).items():
             name = f"{stem}-{place}".rstrip("-")
             whole = [subset for subset in subsets if table.converges(subset, some)]
             left_out = [subset for subset in subsets if subset not in whole]

@@ -44,6 +44,14 @@ def places(framing: Framing) -> dict[str, list[Subset]]:
     return found
 
 
+def groups(framing: Framing) -> dict[str, list[Subset]]:
+    """The subsets of each place; all together, without a name, where no place has several."""
+    found = places(framing)
+    if all(len(subsets) == 1 for subsets in found.values()):
+        return {"": list(framing.subsets)}
+    return found
+
+
 def rest(subset: Subset) -> str:
     """What sets a subset apart within its place; its place, where nothing does."""
     return ", ".join(value for _, value in subset.fields[1:]) or subset.name

@@ -20,6 +20,7 @@ from habitus.reports.pages import (
     chunks,
     even_chunks,
     field_names,
+    groups,
     marked,
     numbered,
     places,
@@ -41,10 +42,7 @@ def prevalence_pages(framing: Framing) -> Iterator[Page | Skipped]:
     if not rows:
         yield Skipped("prevalence", "the analysis asks for no prevalence")
         return
-    groups = places(framing)
-    if all(len(subsets) == 1 for subsets in groups.values()):
-        groups = {"": list(framing.subsets)}
-    for place, subsets in groups.items():
+    for place, subsets in groups(framing).items():
         parts = list(_parts(framing, subsets, rows))
         for name, (some, part) in numbered(f"prevalence-{place}".rstrip("-"), parts):
             yield Page(name, partial(_draw, framing, place, some, part))
