@@ -103,7 +103,7 @@ def test_the_analysis_of_franz_is_the_default(study: Terminal) -> None:
         pytest.param(["labels", "--question", "rq4"], "no question of the analysis", id="question"),
         pytest.param(
             ["labels", "--analysis", "ccbench"],
-            "no row has the fields that are compared (setting, target)",
+            "no row has all the fields that are compared (setting, target, group)",
             id="fields",
         ),
     ],
