@@ -9,12 +9,12 @@ The package does not know what a culture, a norm or an experiment is.
 
 from habitus.agents.agent import Agent
 from habitus.agents.conversation import Conversation, Dialogue, Rules
+from habitus.agents.fields import FieldReader, VerdictsReader, verdicts_schema
 from habitus.agents.jsontext import Decoded, decode_json
 from habitus.agents.marks import LabelList, plain_label
 from habitus.agents.structured import Answer, ItemReader, Items, ObjectReader, Reading, ask
 from habitus.agents.verdicts import (
     END_TOKEN,
-    FieldReader,
     LabelPlace,
     SentinelReader,
     Verdict,
@@ -38,8 +38,10 @@ __all__ = [
     "Rules",
     "SentinelReader",
     "Verdict",
+    "VerdictsReader",
     "ask",
     "decode_json",
     "plain_label",
     "unreadable_label",
+    "verdicts_schema",
 ]

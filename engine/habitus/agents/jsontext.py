@@ -2,10 +2,11 @@
 
 Models put JSON in a fence, write a sentence before or behind it, break lines inside its strings,
 or give a key twice. This module finds the value that was meant; whether it has the right shape
-is the caller's question. Two rules keep text that an answer quotes from being read as the answer:
+is the caller's question. Three rules keep text that an answer quotes from being read as the answer:
 
 - where several different objects stand side by side, none is read;
-- where a beginning of JSON does not decode, what stands inside or behind it is not read.
+- where a beginning of JSON does not decode, what stands inside or behind it is not read;
+- where a key stands behind an object, none is read: a quotation in it may have closed it early.
 
 A key that one object gives twice holds :data:`TWICE`, which no schema accepts.
 """
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 _BEGINNING = re.compile(r'\{\s*["}]|\[\s*\{')  # an object, or a list of objects
+_KEY = re.compile(r'"\s*:')
 
 
 class _Twice:
@@ -65,12 +67,20 @@ def _values(text: str) -> Iterator[Any]:
     """Each value that begins outside all others.
 
     Raises:
-        ValueError: a beginning that does not decode.
+        ValueError: a beginning that does not decode, or a key outside.
     """
     end = 0
     while match := _BEGINNING.search(text, end):
+        _check_between(text, end, match.start())
         value, end = _DECODER.raw_decode(text, match.start())
         yield value
+    _check_between(text, end, len(text))
+
+
+def _check_between(text: str, start: int, end: int) -> None:
+    """Refuse a key behind an object: what closed the object may have been part of a quotation."""
+    if start and _KEY.search(text, start, end):
+        raise ValueError("a key that belongs to no object")
 
 
 def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:

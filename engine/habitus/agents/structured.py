@@ -127,9 +127,10 @@ class ObjectReader:
     def read(self, text: str) -> Reading[Mapping[str, Any]]:
         """The object, or None with the first thing wrong with it."""
         decoded = decode_json(text)
-        if decoded.problem:
-            return Reading(None, decoded.problem)
-        value = decoded.value
+        return Reading(None, decoded.problem) if decoded.problem else self.check(decoded.value)
+
+    def check(self, value: Any) -> Reading[Mapping[str, Any]]:
+        """The same for a value that is decoded."""
         found = self.tidy(value) if isinstance(value, dict) else value
         problem = _first_error(self._validator, found)
         return Reading(None, problem) if problem else Reading(found)
@@ -196,12 +197,12 @@ class ItemReader:
         decoded = decode_json(text)
         if decoded.problem:
             return Reading(None, decoded.problem)
-        found = _keyed(decoded.value, self.id_key)
+        found = keyed(decoded.value, self.id_key)
         if found is None:
             return Reading(None, f"it is no object keyed by {self.id_key}")
         return self._reading(found)
 
-    def _reading(self, found: _Keyed) -> Reading[Items]:
+    def _reading(self, found: Keyed) -> Reading[Items]:
         errors = {i: self._error(found.items[i]) for i in self.ids if i in found.items}
         items = Items(
             read={i: found.items[i] for i, error in errors.items() if not error},
@@ -237,19 +238,19 @@ class ItemReader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Keyed:
+class Keyed:
     """Answers by identifier (``TWICE`` where there are two), and what stands beside them."""
 
     items: dict[str, Any]
     rest: dict[str, Any]
 
 
-def _keyed(value: Any, id_key: str) -> _Keyed | None:
+def keyed(value: Any, id_key: str) -> Keyed | None:
     """Items by identifier, from an object keyed by them or from a list that names them."""
     if _names_ids([value], id_key):
         value = [value]
     if _names_ids(value, id_key):
-        return _Keyed(_from_list(value, id_key), {})
+        return Keyed(_from_list(value, id_key), {})
     if not isinstance(value, dict):
         return None
     lists = [name for name, part in value.items() if _names_ids(part, id_key)]
@@ -257,9 +258,9 @@ def _keyed(value: Any, id_key: str) -> _Keyed | None:
         return None  # which of them is the answer is not known
     if lists:
         rest = {name: part for name, part in value.items() if name != lists[0]}
-        return _Keyed(_from_list(value[lists[0]], id_key), rest)
+        return Keyed(_from_list(value[lists[0]], id_key), rest)
     is_item = {name: isinstance(part, dict) or part is TWICE for name, part in value.items()}
-    return _Keyed(
+    return Keyed(
         {name: _unnamed(part, name, id_key) for name, part in value.items() if is_item[name]},
         {name: part for name, part in value.items() if not is_item[name]},
     )

@@ -20,21 +20,20 @@ label inside quotation marks counts only alone on its line; and a label that sta
 words that lead up to it in the judged text is a quotation. What this cannot tell is a judged text
 that is nothing but a verdict, from a judge that gives that verdict and no reason.
 
-The module does not know what a label means, or what a judge is.
+The module does not know what a label means, or what a judge is; labels in JSON are read by
+:mod:`habitus.agents.fields`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from habitus.agents.marks import LabelList, Token, marked_labels
 from habitus.agents.quotations import normal_text, own_text
-from habitus.agents.structured import ObjectReader, Reading
-from habitus.records import Schema
+from habitus.agents.structured import Reading
 
 LabelPlace = Literal["end", "last_line", "start"]
 END_TOKEN = "<|END|>"  # noqa: S105  (no password: what an answer ends with)
@@ -55,18 +54,25 @@ _BETWEEN = re.compile(
     r"(?:[\s*_`.,;:/|&\"'\u201c\u201d()\[\]-]|\b(?:or|and|vs|versus|nor|but|not|either|then)\b)*",
     re.IGNORECASE,
 )
+_NOT_A_LABEL = re.compile(  # of a sentinel, or of a field of JSON
+    r"##(.+)## is not a label of the list|[^:]+: ['\"](.+)['\"] is not one of \[.*", re.DOTALL
+)
 _SENTENCE_END = re.compile(r"[.!?;][\"'\u201d\u2019)]*\s")
 _LEAD_ROOM = 80  # characters that marks and a leading word may take
-_SHARED = 16  # characters of lead-in that a quotation shares with the judged text
+SHARED = 16  # characters of lead-in that a quotation shares with the judged text
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A label of the list, what was said beside it, and other labels marked elsewhere."""
+    """A label of the list, what was said beside it, and other labels marked elsewhere.
+
+    ``alias`` holds the words that were given, where they are another word for the label.
+    """
 
     label: str
     reasoning: str = ""
     others: tuple[str, ...] = ()
+    alias: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,8 @@ class SentinelReader:
         if self._quoted(own, found) or self._quoted_whole(normal_text(text), found.label):
             return Reading(None, f"##{found.words}## stands there as in the judged text")
         said = own[found.end :] if self.place == "start" else _reasons(own[: found.start])
-        return Reading(Verdict(found.label, said.strip(), self._others(text, found.label)))
+        others, alias = self._others(text, found.label), self.labels.alias(found.words)
+        return Reading(Verdict(found.label, said.strip(), others, alias))
 
     def _alone(self, line: str) -> bool:
         """Whether a line holds a label and nothing else."""
@@ -162,81 +169,6 @@ class SentinelReader:
     def _others(self, text: str, label: str) -> tuple[str, ...]:
         found = (token.label for token in marked_labels(normal_text(text), self.labels))
         return tuple(dict.fromkeys(other for other in found if other and other != label))
-
-
-@dataclass(frozen=True)
-class FieldReader:
-    """Reads the label from a field of a JSON object.
-
-    Args:
-        name: name of the schema.
-        labels: the closed list.
-        keys: what the fields of the reasoning and of the label are called.
-        longest: characters of the reasoning that are asked for; 0 asks for none.
-        judged: the texts that the judge was shown.
-    """
-
-    name: str
-    labels: LabelList
-    keys: tuple[str, str] = ("reasoning", "label")
-    longest: int = 300
-    judged: Sequence[str] = ()
-
-    again: ClassVar[str] = "as JSON only"
-
-    @property
-    def schema(self) -> Schema:
-        """One object: the reasoning first where it is wanted, then the label."""
-        return _label_schema(self.name, self.labels.names, self.keys, self.longest)
-
-    def read(self, text: str) -> Reading[Verdict]:
-        """The verdict, or None with the reason; it never raises, whatever the text."""
-        reading = ObjectReader(self.schema, self._tidy).read(text)
-        if reading.value is None:
-            return Reading(None, reading.problem)
-        label = str(reading.value[self.keys[1]])
-        reasoning = str(reading.value.get(self.keys[0], ""))
-        if self._quoted(text, reasoning):
-            return Reading(None, "its JSON is a quotation of the judged text")
-        marked = (token.label for token in marked_labels(normal_text(text), self.labels))
-        others = tuple(dict.fromkeys(other for other in marked if other and other != label))
-        return Reading(Verdict(label, reasoning, others))
-
-    def _tidy(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer with keys and label as the list spells them."""
-        spelt = {key.casefold(): key for key in self.keys}
-        names = [spelt.get(str(key).casefold(), key) for key in answer]
-        if len(set(names)) < len(names):
-            return answer
-        tidy = dict(zip(names, answer.values(), strict=True))
-        label = tidy.get(self.keys[1])
-        if isinstance(label, str):
-            tidy[self.keys[1]] = self.labels.find(label) or label
-        return tidy
-
-    def _quoted(self, text: str, reasoning: str) -> bool:
-        """Whether the JSON of an answer, as it is written, stands in the judged text."""
-        if text.lstrip().startswith("{") and len(reasoning) < _SHARED:
-            return False
-        written = " ".join(text[text.find("{") : text.rfind("}") + 1].split())
-        return any(written in " ".join(shown.split()) for shown in self.judged)
-
-
-@lru_cache(maxsize=256)
-def _label_schema(
-    name: str, labels: tuple[str, ...], keys: tuple[str, str], longest: int
-) -> Schema:
-    properties: dict[str, Any] = {}
-    if longest:
-        properties[keys[0]] = {"type": "string", "maxLength": longest}
-    properties[keys[1]] = {"type": "string", "enum": list(labels)}
-    body = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return Schema(name, body)
 
 
 def _reasons(said: str) -> str:
@@ -298,7 +230,7 @@ def _leads(text: str, start: int, token: Token) -> bool:
 
 def _near(text: str, token: Token, *, after: bool) -> str:
     """The words next to a token, nearest first."""
-    room = 4 * _SHARED
+    room = 4 * SHARED
     if after:
         return " ".join(text[token.end : token.end + room].split())
     return " ".join(text[max(0, token.start - room) : token.start].split())[::-1]
@@ -309,11 +241,11 @@ def _same(said: str, shown: str) -> bool:
     lead = re.fullmatch(rf"{_MARKS}(?:{_LEAD})?{_MARKS}", shown[::-1], re.IGNORECASE)
     if lead or not any(character.isalnum() for character in shown):
         return False
-    wanted = shown[:_SHARED]
+    wanted = shown[:SHARED]
     return said.startswith(wanted)
 
 
 def unreadable_label(problem: str) -> str | None:
     """The words of a label that was given but is not of the list, from a reading's problem."""
-    match = re.fullmatch(r"##(.+)## is not a label of the list", problem)
-    return match[1] if match else None
+    match = _NOT_A_LABEL.fullmatch(problem)
+    return next(filter(None, match.groups())) if match else None

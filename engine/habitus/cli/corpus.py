@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,7 @@ from habitus.cli.options import (
     MODEL_HELP,
     AnswerOption,
     FailuresOption,
+    ForkOption,
     JsonOption,
     LimitOption,
     MaxTokensOption,
@@ -25,6 +26,7 @@ from habitus.errors import UsageError
 if TYPE_CHECKING:
     from habitus.corpora import CountryMap, Counts, FileCount, Share
     from habitus.judges import Judge
+    from habitus.labelling import Categories
     from habitus.store import RunDir
 
 app = new_app("Posts of Reddit dumps, filtered and mapped to countries.")
@@ -106,6 +108,7 @@ def label(
     max_tokens: MaxTokensOption = None,
     limit: LimitOption = None,
     seed: SeedOption = 0,
+    fork: ForkOption = None,
     failures: FailuresOption = 0.05,
     as_json: JsonOption = False,
 ) -> int:
@@ -124,11 +127,11 @@ def label(
     manner = Manner(form=answer, temperature=temperature, max_tokens=max_tokens)
     tasks = make_tasks(_categorizer(choose([judge])), {}, name, manner)
     job = LabellingJob(source.questions(), tasks, {name: entry}, seed, limit)
-    options = JobOptions(out=run or out.with_suffix(".run"), failures=failures)
+    options = JobOptions(out=run or out.with_suffix(".run"), fork=fork, failures=failures)
 
     def finish(labels: RunDir) -> None:
-        categories = write_categories(labels, posts, out)
-        _print_categories(labels, tasks[0].judge, categories, as_json=as_json)
+        found = write_categories(labels, posts, out)
+        _print_categories(labels, tasks[0].judge, found, as_json=as_json)
 
     return run_and_count(job, job.totals, options, finish)
 
@@ -147,6 +150,7 @@ def answer(
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1)] = 512,
     limit: LimitOption = None,
     seed: SeedOption = 0,
+    fork: ForkOption = None,
     failures: FailuresOption = 0.05,
 ) -> int:
     """Have models answer the posts: one response for each post and model.
@@ -165,7 +169,7 @@ def answer(
     job = AnsweringJob(
         PostSource.open(posts), find_answer_prompt(prompt), entries, sampling, seed, limit
     )
-    options = JobOptions(out=out, failures=failures)
+    options = JobOptions(out=out, fork=fork, failures=failures)
     return run_and_count(job, job.totals, options, _print_answers)
 
 
@@ -177,40 +181,37 @@ def _categorizer(members: Sequence[tuple[Judge, tuple[str, ...]]]) -> Sequence[A
     return members
 
 
-def _print_categories(
-    run: RunDir, judge: Judge, categories: Mapping[str | None, int], *, as_json: bool
-) -> None:
-    from habitus.labelling import unmapped_words
-
-    total = sum(categories.values())
-    unmapped = unmapped_words(run)
+def _print_categories(run: RunDir, judge: Judge, found: Categories, *, as_json: bool) -> None:
+    counts = [(name, found.posts[name]) for name in (*judge.file.labels, None)]
+    mapped, unmapped = found.mapped.most_common(), found.unmapped.most_common()
     if as_json:
-        counts = {name: categories.get(name, 0) for name in judge.file.labels}
         print_json(
             {
-                "categories": counts,
-                "without_category": categories.get(None, 0),
-                "unmapped": {word.words: word.n for word in unmapped},
+                "categories": dict(counts[:-1]),
+                "without_category": found.posts[None],
+                "mapped": [{"words": w, "category": c, "posts": n} for (w, c), n in mapped],
+                "unmapped": [{"words": words, "posts": n} for words, n in unmapped],
             }
         )
         return
-    names: list[str | None] = [*judge.file.labels, None]
-    rows: list[list[Any]] = [
-        [name, categories.get(name, 0), _share(categories.get(name, 0), total)] for name in names
-    ]
+    total = found.posts.total()
+    rows: list[list[Any]] = [[name, n, _share(n, total)] for name, n in counts]
     print_table(["category", "posts", "share"], rows)
+    print_text("")
+    print_table(["words given", "read as", "posts"], [[w, c, n] for (w, c), n in mapped], keys=2)
+    print_text("")
+    print_table(["words that are no category", "posts"], [[w, n] for w, n in unmapped])
     if unmapped:
-        print_text("")
-        print_table(["not a category", "posts"], [[word.words, word.n] for word in unmapped])
         talk(
-            f"to map one, add it to aliases in the judge {judge.file.id} and give it another --run"
+            f"to map one, add it to the aliases of the judge {judge.file.id} and label anew with "
+            f"another --run and --fork {run.path}: nothing is asked again"
         )
 
 
 def _print_answers(run: RunDir) -> None:
     from habitus.labelling import count_answers
 
-    rows = [[a.target, a.answered, a.failed, a.posts] for a in count_answers(run)]
+    rows: list[list[Any]] = [[a.target, a.answered, a.failed, a.posts] for a in count_answers(run)]
     print_table(["model", "answered", "failed", "of"], rows)
     talk(f"`{program()} judge {run.path} --model MODEL` labels them")
 

@@ -19,12 +19,16 @@ from habitus.cli.options import (
     SeedOption,
     TemperatureOption,
 )
-from habitus.cli.output import print_json, print_note, print_table, program, talk
+from habitus.cli.output import print_json, print_note, print_table, print_text, program, talk
 from habitus.cli.root import new_app
 
 if TYPE_CHECKING:
     from habitus.labelling import Columns, LabelCount, Labelling
     from habitus.store import RunDir
+
+_HEADINGS = (
+    "judge", "variant", "counted", "share", "n", "of", "unparsed", "failed", "no answer", "left",
+)  # fmt: skip
 
 app = new_app("Judges on the answers of a file or a run.")
 
@@ -97,7 +101,10 @@ def judge(
         failures=failures,
         quiet=quiet,
     )
-    return run_and_count(job, job.totals, options, lambda run: print_labels(run, as_json=as_json))
+    code = run_and_count(job, job.totals, options, lambda run: print_labels(run, as_json=as_json))
+    if not quiet:
+        talk(f"`{program()} analyze {options.out}` says what it comes to")
+    return code
 
 
 def print_labels(run: RunDir, *, as_json: bool = False) -> None:
@@ -106,29 +113,21 @@ def print_labels(run: RunDir, *, as_json: bool = False) -> None:
 
     note, counts = count_labels(run)
     if as_json:
-        print_json(
-            {**note.model_dump(exclude={"verdicts"}), "verdicts": [c.as_json() for c in counts]}
-        )
+        shown = note.model_dump(exclude={"verdicts"})
+        print_json({**shown, "verdicts": [count.as_json() for count in counts]})
         return
-    print_table(
-        [
-            "judge",
-            "variant",
-            "counted",
-            "share",
-            "n",
-            "of",
-            "unparsed",
-            "failed",
-            "no answer",
-            "left",
-        ],
-        [_row(count) for count in counts],
-        keys=2,
-    )
+    print_table(_HEADINGS, [_row(count) for count in counts], keys=2)
     for text in _notes(note, counts):
         print_note(text)
-    talk(f"`{program()} analyze {run.path}` says what it comes to")
+
+
+def print_framing(path: Path) -> None:
+    """The labels of a run, under a title."""
+    from habitus.store import RunDir
+
+    print_text("\nFraming: how often each verdict was given")
+    with RunDir.open(path, write=False) as run:
+        print_labels(run)
 
 
 def _row(count: LabelCount) -> list[str | int | float | None]:

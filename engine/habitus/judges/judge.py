@@ -1,79 +1,50 @@
-"""A judge that is ready to be asked: its file, its prompt and its worked examples."""
+"""A judge that is ready to be asked: its file, its prompts and its worked examples."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from habitus.agents import FieldReader, LabelList, SentinelReader, ask
+from habitus.agents import (
+    FieldReader,
+    LabelList,
+    SentinelReader,
+    VerdictsReader,
+    ask,
+    verdicts_schema,
+)
 from habitus.content import Prompt, find, load, read_prompt
-from habitus.errors import NotFoundError, UsageError
-from habitus.judges.examples import ExamplesFile, load_examples, worked
+from habitus.errors import ContentError, NotFoundError, Place, Problem, UsageError
+from habitus.judges.asking import Asking, AskingAll, Labelled, Ready, answer_of, labelled, room
+from habitus.judges.examples import ExamplesFile, load_examples
 from habitus.judges.judgefile import Form, JudgeFile, VariantFile, check_judge
+from habitus.judges.wording import (
+    batch_placeholders,
+    placeholders,
+    question_text,
+    texts_of_all,
+    texts_of_one,
+)
 from habitus.models import ChatModel
-from habitus.records import Failure, Prefix, Request, Sampling, rubric_first
+from habitus.records import Request, Sampling
 
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """A label with its reasoning, or the failure in its place.
-
-    ``others`` are labels that the answer marked elsewhere than where its label stands.
-    """
-
-    label: str | None
-    present: bool | None
-    reasoning: str
-    failure: Failure | None
-    calls: tuple[str, ...]
-    others: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """How a judge is asked: which variant, in which form, and whether it is shown the question.
-
-    ``form`` None is the form of the judge's file. ``question`` is for judges whose file has
-    ``may_see_question``.
-    """
-
-    variant: str = ""
-    form: Form | None = None
-    question: bool = False
-
-
-@dataclass(frozen=True)
-class _Ready:
-    """What the requests of one variant and form share; ``prefixes`` holds their one rubric."""
-
-    variant: str
-    form: Form
-    labels: LabelList
-    present: tuple[str, ...]
-    texts: Mapping[str, str]
-    context: Mapping[str, Any]
-    prefixes: list[Prefix] = field(default_factory=list)
-
-    def shared(self, rubric: Prefix | None) -> Prefix | None:
-        """The rubric as it was first made, where it is the same, so that it is hashed once."""
-        if rubric is None or (self.prefixes and self.prefixes[0].messages == rubric.messages):
-            return self.prefixes[0] if rubric else None
-        self.prefixes[:] = [rubric]
-        return rubric
+_AS_USUAL = Asking()
+_ALL = AskingAll()
 
 
 @dataclass(frozen=True)
 class Judge:
-    """A judge ready to be asked."""
+    """A judge ready to be asked; ``batch`` is the prompt for several variants in one call."""
 
     file: JudgeFile
     prompt: Prompt
     examples: ExamplesFile | None = None
+    batch: Prompt | None = None
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -88,12 +59,11 @@ class Judge:
         own = self.file.sampling
         return Sampling(own.temperature, own.top_p, own.max_tokens)
 
-    @cached_property
-    def digest(self) -> str:
+    def digest(self, *, batched: bool = False) -> str:
         """Names all of the judge that a label depends on: file, prompt and examples."""
         content = {
             "file": self.file.model_dump(mode="json", exclude={"name", "description"}),
-            "prompt": self.prompt.parts,
+            "prompt": (self._batch_prompt() if batched else self.prompt).parts,
             "examples": self.examples.model_dump(mode="json") if self.examples else None,
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -120,6 +90,19 @@ class Judge:
         if asking.question and not self.file.may_see_question:
             raise UsageError(f"judge {self.file.id} has no may_see_question in its file")
 
+    def check_all(self, asking: AskingAll = _ALL) -> None:
+        """Refuse what this judge cannot be asked in one call.
+
+        Raises:
+            NotFoundError: it has no such variant.
+            UsageError: it has variants and no ``batch.md``, or as :meth:`check`.
+        """
+        form = None if self.file.variants else asking.form
+        for variant in asking.variants or self.variants:
+            self.check(Asking(variant, form, asking.question))
+        if self.file.variants:
+            self._batch_prompt()
+
     async def label(
         self,
         model: ChatModel,
@@ -127,92 +110,125 @@ class Judge:
         sampling: Sampling,
         seed: int,
         record: str,
-        asking: Asking = Asking(),
+        asking: Asking = _AS_USUAL,
     ) -> Labelled:
         """Label what is seen: a text for each name in ``sees``; others are not looked at.
 
         Raises:
             NotFoundError, UsageError: as :meth:`check`.
         """
-        ready = self._ready_for(asking)
-        texts = dict(ready.texts)
-        texts.update((name, seen[name]) for name in self.file.sees)
+        request = self._request(self._ready_for(asking), seen, question=asking.question)
+        request = replace(request, sampling=sampling, seed=seed, record=record)
+        answer = await ask(model, request, self._reader(asking, tuple(seen.values())))
+        return labelled(answer, self._present(asking.variant))
+
+    async def label_all(
+        self,
+        model: ChatModel,
+        seen: Mapping[str, str],
+        sampling: Sampling,
+        seed: int,
+        record: str,
+        asking: AskingAll = _ALL,
+    ) -> dict[str, Labelled]:
+        """Label what is seen by several variants in one call, by their ids.
+
+        A variant that the answer leaves out, gives twice or gives no label of its list is unparsed;
+        the others keep their verdicts. All share the calls that were made. ``sampling`` is that of
+        one verdict: its ``max_tokens`` grow with the number of variants, as
+        :func:`habitus.judges.asking.room` says. A judge without variants is asked as by
+        :meth:`label`, and its verdict stands under "".
+
+        Raises:
+            NotFoundError, UsageError: as :meth:`check_all`.
+        """
+        if not self.file.variants:
+            self.check_all(asking)
+            one = Asking("", asking.form, asking.question)
+            return {"": await self.label(model, seen, sampling, seed, record, one)}
+        ready, reader = self._ready_for_all(asking)
+        limit = room(sampling.max_tokens, len(reader.fields), self.file.reasoning)
+        wider = replace(sampling, max_tokens=limit)
+        request = self._request(ready, seen, question=asking.question)
+        request = replace(request, sampling=wider, seed=seed, record=record)
+        answer = await ask(model, request, replace(reader, judged=tuple(seen.values())))
+        return {
+            variant: labelled(answer_of(variant, answer), self._present(variant))
+            for variant in reader.fields
+        }
+
+    def _request(self, ready: Ready, seen: Mapping[str, str], *, question: bool) -> Request:
+        texts: dict[str, str] = {name: seen[name] for name in self.file.sees}
         if self.file.may_see_question:
-            texts["question_shown"] = self._question(seen) if asking.question else ""
-        rubric, rest = rubric_first(self.prompt.fill(texts))
-        request = Request(
-            messages=rest,
-            prefix=ready.shared(rubric),
-            sampling=sampling,
-            seed=seed,
-            stage=f"judge/{self.file.id}",
-            record=record,
-            context=ready.context,
-        )
-        answer = await ask(model, request, self._reader(ready, tuple(seen.values())))
-        verdict = answer.value
-        if verdict is None:
-            return Labelled(None, None, "", answer.failure, answer.calls)
-        present = verdict.label in ready.present
-        return Labelled(
-            verdict.label, present, verdict.reasoning, None, answer.calls, verdict.others
-        )
+            shown = question_text(self.file, seen["question"]) if question else ""
+            texts["question_shown"] = shown
+        return replace(ready.request(texts), stage=f"judge/{self.file.id}")
 
     @cached_property
-    def _ready(self) -> dict[Asking, _Ready]:
+    def _ready(self) -> dict[Asking, Ready]:
         return {}
 
-    def _ready_for(self, asking: Asking) -> _Ready:
+    @cached_property
+    def _ready_all(self) -> dict[AskingAll, tuple[Ready, VerdictsReader]]:
+        return {}
+
+    def _ready_for(self, asking: Asking) -> Ready:
         """What all requests of one kind share, made at the first of them."""
         ready = self._ready.get(asking)
         if ready is None:
             self.check(asking)
-            form = asking.form or self.file.answer.form
             variant = self._variant(asking.variant)
-            labels = self.labels(asking.variant)
-            texts = dict(self._texts(variant, form, labels))
-            context = self._context(asking, labels)
-            ready = _Ready(
-                asking.variant, form, labels, self.file.present_of(variant), texts, context
-            )
-            self._ready[asking] = ready
+            texts = dict(texts_of_one(self.file, variant, self.examples, self._form(asking)))
+            labels = self.labels(asking.variant).names
+            context = self._context(variant=asking.variant, labels=labels)
+            ready = self._ready[asking] = Ready(self.prompt, texts, context)
         return ready
 
-    def _context(self, asking: Asking, labels: LabelList) -> dict[str, Any]:
+    def _ready_for_all(self, asking: AskingAll) -> tuple[Ready, VerdictsReader]:
+        """The same for several variants, with the reader of their answers."""
+        ready = self._ready_all.get(asking)
+        if ready is None:
+            self.check_all(asking)
+            ids = dict.fromkeys(asking.variants or self.variants)
+            fields = {variant: self._field_reader(variant, ()) for variant in ids}
+            labels = {variant: reader.labels.names for variant, reader in fields.items()}
+            chosen = [found for found in map(self._variant, ids) if found]
+            texts = dict(texts_of_all(self.file, chosen, self.examples))
+            context = self._context(variants=tuple(ids), labels=labels)
+            shared = Ready(self._batch_prompt(), texts, context)
+            schema = verdicts_schema(f"judge_{self.file.id}", fields)
+            ready = self._ready_all[asking] = (shared, VerdictsReader(schema, fields))
+        return ready
+
+    def _batch_prompt(self) -> Prompt:
+        if self.batch is None:
+            raise UsageError(
+                f"judge {self.file.id} cannot be asked for its variants in one call: there is no "
+                "batch.md beside its prompt.md"
+            )
+        return self.batch
+
+    def _context(self, **what: Any) -> dict[str, Any]:
         """What a made-up model needs to play the judge; it is not sent."""
-        return {
-            "role": "judge",
-            "judge": self.file.id,
-            "variant": asking.variant,
-            "labels": labels.names,
-            "place": self.file.answer.place,
-        }
+        place = self.file.answer.place
+        return {"role": "judge", "judge": self.file.id, "place": place, **what}
 
-    def _texts(
-        self, variant: VariantFile | None, form: Form, labels: LabelList
-    ) -> Iterator[tuple[str, str]]:
-        """What placeholders of the prompt are filled with, but for what is judged."""
+    def _form(self, asking: Asking) -> Form:
+        return asking.form or self.file.answer.form
+
+    def _present(self, variant: str) -> tuple[str, ...]:
+        return self.file.present_of(self._variant(variant))
+
+    def _reader(self, asking: Asking, judged: tuple[str, ...]) -> FieldReader | SentinelReader:
+        if self._form(asking) == "json":
+            return self._field_reader(asking.variant, judged)
         answer = self.file.answer
-        if answer.as_json or answer.as_sentinel:
-            how = answer.as_json if form == "json" else answer.as_sentinel
-            yield "answer", _filled(how, "labels", _listed(labels, form))
-        if self.examples:
-            examples = self.examples.of(variant.id if variant else "")
-            yield "examples", worked(examples, answer, form)
-        if variant is not None:
-            yield from (("name", variant.name), ("definition", variant.definition))
-        if variant is not None and self.file.questions:
-            yield "asked", _filled(self.file.questions[variant.family], "name", variant.name)
+        return SentinelReader(self.labels(asking.variant), answer.place, answer.end, judged)
 
-    def _question(self, seen: Mapping[str, str]) -> str:
-        return _filled(self.file.may_see_question, "question", seen["question"]) + "\n\n"
-
-    def _reader(self, ready: _Ready, judged: tuple[str, ...]) -> FieldReader | SentinelReader:
-        answer = self.file.answer
-        if ready.form == "sentinel":
-            return SentinelReader(ready.labels, answer.place, answer.end, judged)
-        name = "_".join(filter(None, ("judge", self.file.id, ready.variant)))
-        return FieldReader(name, ready.labels, answer.keys, self.file.reasoning, judged)
+    def _field_reader(self, variant: str, judged: tuple[str, ...]) -> FieldReader:
+        name = "_".join(filter(None, ("judge", self.file.id, variant)))
+        keys = self.file.answer.keys
+        return FieldReader(name, self.labels(variant), keys, self.file.reasoning, judged)
 
     def _variant(self, name: str) -> VariantFile | None:
         found = self.file.variant(name)
@@ -222,22 +238,8 @@ class Judge:
         return found
 
 
-def _listed(labels: LabelList, form: Form) -> str:
-    """The labels as a sentence has them."""
-    mark = '"{}"' if form == "json" else "##{}##"
-    *most, last = [mark.format(name) for name in labels.names]
-    return f"{', '.join(most)} or {last}"
-
-
-def _filled(text: str, name: str, value: str) -> str:
-    """A text of the judge's file with its one placeholder filled."""
-    if not text:
-        return ""
-    return Prompt("judge.yaml", (("user", text),), frozenset({name})).text({name: value})
-
-
 def load_judge(path: Path) -> Judge:
-    """Read ``judge.yaml``, and ``prompt.md`` and ``examples.yaml`` beside it.
+    """Read ``judge.yaml``, and ``prompt.md``, ``batch.md`` and ``examples.yaml`` beside it.
 
     Raises:
         ContentError: anything that is wrong in one of the files, with its place.
@@ -245,21 +247,19 @@ def load_judge(path: Path) -> Judge:
     file = load(path, JudgeFile, check_judge)
     beside = path.with_name("examples.yaml")
     examples = load_examples(beside, file) if beside.is_file() else None
-    names = _placeholders(file, with_examples=examples is not None)
-    return Judge(file, read_prompt(path.with_name("prompt.md"), names), examples)
+    names = placeholders(file, with_examples=examples is not None)
+    prompt = read_prompt(path.with_name("prompt.md"), names)
+    return Judge(file, prompt, examples, _read_batch(path.with_name("batch.md"), file))
 
 
-def _placeholders(file: JudgeFile, *, with_examples: bool) -> set[str]:
-    """What a prompt must show: all that the judge's files give it."""
-    given = {
-        "examples": with_examples,
-        "answer": bool(file.answer.as_json or file.answer.as_sentinel),
-        "question_shown": bool(file.may_see_question),
-        "name": bool(file.variants),
-        "definition": bool(file.variants),
-        "asked": bool(file.questions),
-    }
-    return set(file.sees) | {name for name, there in given.items() if there}
+def _read_batch(path: Path, file: JudgeFile) -> Prompt | None:
+    """The prompt for several variants, where there is one."""
+    if not path.is_file():
+        return None
+    if not file.variants:
+        what = f"judge {file.id} has no variants to ask for in one call"
+        raise ContentError([Problem(what, Place(path, 1, 1), "remove this file")])
+    return read_prompt(path, batch_placeholders(file))
 
 
 def find_judge(name: str, workspace: Path | None = None) -> Judge:

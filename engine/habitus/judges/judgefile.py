@@ -159,11 +159,12 @@ def _check_answer(judge: JudgeFile) -> Iterator[Found]:
 def _check_variants(judge: JudgeFile) -> Iterator[Found]:
     for family, text in judge.questions.items():
         yield from _check_text(text, {"name"}, ("questions", family))
-    ids = [variant.id for variant in judge.variants]
+    ids = [plain_label(variant.id) for variant in judge.variants]
     for index, variant in enumerate(judge.variants):
         at: tuple[str | int, ...] = ("variants", index)
-        if variant.id in ids[:index]:
-            yield Found((*at, "id"), f"there are two variants {variant.id!r}")
+        if ids[index] in ids[:index]:
+            hint = "hyphens and underscores do not tell ids apart"
+            yield Found((*at, "id"), f"there are two variants {variant.id!r}", hint)
         if judge.questions and variant.family not in judge.questions:
             hint = f"families: {', '.join(judge.questions)}"
             yield Found((*at, "family"), f"there is no question for {variant.family!r}", hint)

@@ -16,7 +16,8 @@ from habitus.content.fields import Slug
 from habitus.content.models import from_document
 from habitus.content.places import workspace_of
 from habitus.errors import ContentError, NotFoundError, Problem
-from habitus.judges.judge import Asking, Judge, find_judge
+from habitus.judges.asking import Asking
+from habitus.judges.judge import Judge, find_judge
 
 
 class MemberFile(ContentModel):

@@ -13,7 +13,7 @@ package does not know what labels are counted for.
 from habitus.labelling.answering import AnsweringJob, AnswerPrompt, find_answer_prompt
 from habitus.labelling.counts import AnswerCount, LabelCount, count_answers, count_labels
 from habitus.labelling.job import Labelling, LabellingJob, read_labelling
-from habitus.labelling.posts import PostSource, Unmapped, unmapped_words, write_categories
+from habitus.labelling.posts import Categories, PostSource, write_categories
 from habitus.labelling.sources import Columns, Source, open_source
 from habitus.labelling.tasks import Manner, Task, make_tasks
 
@@ -21,6 +21,7 @@ __all__ = [
     "AnswerCount",
     "AnswerPrompt",
     "AnsweringJob",
+    "Categories",
     "Columns",
     "LabelCount",
     "Labelling",
@@ -29,13 +30,11 @@ __all__ = [
     "PostSource",
     "Source",
     "Task",
-    "Unmapped",
     "count_answers",
     "count_labels",
     "find_answer_prompt",
     "make_tasks",
     "open_source",
     "read_labelling",
-    "unmapped_words",
     "write_categories",
 ]

@@ -14,7 +14,7 @@ from typing import Any
 
 from habitus.content import Prompt, find, read_prompt
 from habitus.corpora import question_of
-from habitus.labelling.job import ITEMS, keep_labelling
+from habitus.labelling.job import ITEMS, Labelling, keep_labelling
 from habitus.labelling.posts import PostSource
 from habitus.models import ChatModel, ModelEntry
 from habitus.records import JudgedItem, Request, Sampling, derive_seed, rubric_first
@@ -87,7 +87,8 @@ class AnsweringJob:
 
     def begin(self, run: RunDir) -> None:
         """Keep what the items are."""
-        keep_labelling(run, self.posts.path.name, "posts", limit=self.limit)
+        totals = dict(self.totals)
+        keep_labelling(run, Labelling(origin=self.posts.path.name, kind="posts", totals=totals))
 
     async def work(self, session: Session) -> None:
         """All targets side by side, each over the posts in their order."""

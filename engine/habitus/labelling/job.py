@@ -50,36 +50,24 @@ class Labelling(BaseModel):
 
     ``kind`` says what the items are: ``posts`` (answers to posts), ``responses`` (of a CCBench
     run), ``rows`` (of a file). ``made_up`` are models, judges and targets alike, whose answers no
-    model gave: what rests on them is synthetic. ``limit`` is the number of items that were asked
-    for, where not all were.
+    model gave: what rests on them is synthetic. ``totals`` are the records of each table when all is
+    done.
     """
 
     model_config = ConfigDict(frozen=True)
 
     origin: str
     kind: str
-    made_up: tuple[str, ...]
-    limit: int | None = None
-    verdicts: tuple[VerdictNote, ...]
+    made_up: tuple[str, ...] = ()
+    totals: dict[str, int]
+    verdicts: tuple[VerdictNote, ...] = ()
 
 
-def keep_labelling(
-    run: RunDir,
-    origin: str,
-    kind: str,
-    made_up: frozenset[str] = frozenset(),
-    limit: int | None = None,
-    notes: tuple[VerdictNote, ...] = (),
-) -> None:
-    """Write down what a run of items or labels is."""
-    note = Labelling(
-        origin=origin,
-        kind=kind,
-        made_up=tuple(sorted(read_made_up(run) | made_up)),
-        limit=limit,
-        verdicts=notes,
-    )
-    run.write(_FILE, note.model_dump_json(indent=1).encode())
+def keep_labelling(run: RunDir, note: Labelling) -> None:
+    """Write the note down, with those of the run's own models that make answers up."""
+    made_up = tuple(sorted({*note.made_up, *read_made_up(run)}))
+    whole = note.model_copy(update={"made_up": made_up})
+    run.write(_FILE, whole.model_dump_json(indent=1).encode())
 
 
 def read_labelling(run: RunDir) -> Labelling:
@@ -144,10 +132,14 @@ class LabellingJob:
 
     def begin(self, run: RunDir) -> None:
         """Keep what the labels are of."""
-        notes = tuple(_note(task, variant) for task, variant in verdicts(self.tasks))
-        keep_labelling(
-            run, self.source.name, self.source.kind, self.source.made_up, self.limit, notes
+        note = Labelling(
+            origin=self.source.name,
+            kind=self.source.kind,
+            made_up=tuple(self.source.made_up),
+            totals=dict(self.totals),
+            verdicts=tuple(_note(task, variant) for task, variant in verdicts(self.tasks)),
         )
+        keep_labelling(run, note)
 
     async def work(self, session: Session) -> None:
         """Keep the items, then label them."""
@@ -199,8 +191,7 @@ class LabellingJob:
             task.sampling,
             self._seed(label_id(item.id, task.judge.file.id)),
             item.id,
-            task.variants,
-            question=task.question,
+            task.asking_all(),
         )
         return tuple(_made(item, task, variant, found[variant]) for variant in task.variants)
 
@@ -251,6 +242,7 @@ def _made(item: JudgedItem, task: Task, variant: str, found: Labelled) -> Label:
         present=found.present,
         reasoning=found.reasoning,
         others=found.others,
+        alias=found.alias,
         calls=found.calls,
     )
 

@@ -89,29 +89,31 @@ def _digest(path: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmapped:
-    """Words that were given in place of a label and stand for none; ``n`` posts have them."""
+class Categories:
+    """What posts were sorted into.
 
-    words: str
-    n: int
-
-
-def write_categories(run: RunDir, posts: Path, out: Path) -> Counter[str | None]:
-    """Write the posts with their categories; None where no label could be read.
-
-    Returns:
-        Posts by category.
+    Args:
+        posts: posts by category; None for those of which no category could be read.
+        mapped: posts by the words that were given and the category that the judge's aliases make
+            of them.
+        unmapped: posts by words that were given and stand for no category.
     """
-    found = {label.item: label.label for label in run.records.iterate(LABELS, Label)}
+
+    posts: Counter[str | None]
+    mapped: Counter[tuple[str, str]]
+    unmapped: Counter[str]
+
+
+def write_categories(run: RunDir, posts: Path, out: Path) -> Categories:
+    """Write the posts with the categories that a run of labels has for them."""
+    found: dict[str, str | None] = {}
+    mapped, unmapped = Counter[tuple[str, str]](), Counter[str]()
+    for label in run.records.iterate(LABELS, Label):
+        found[label.item] = label.label
+        words = unreadable_label(label.reason)
+        if label.label and label.alias:
+            mapped[label.alias, label.label] += 1
+        elif words is not None:
+            unmapped[words] += 1
     add_column(posts, out, CATEGORY, found.get)
-    return Counter(found.values())
-
-
-def unmapped_words(run: RunDir) -> list[Unmapped]:
-    """What was given in place of a label of the list, the most frequent first."""
-    counts = Counter[str]()
-    for (_, reason), n in run.records.reasons(LABELS).items():
-        words = unreadable_label(reason)
-        if words is not None:
-            counts[words] += n
-    return [Unmapped(words, n) for words, n in sorted(counts.items(), key=lambda c: (-c[1], c[0]))]
+    return Categories(Counter(found.values()), mapped, unmapped)

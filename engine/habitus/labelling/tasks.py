@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from habitus.errors import UsageError
-from habitus.judges import Asking, Form, Judge
+from habitus.judges import Asking, AskingAll, Form, Judge
 from habitus.records import Sampling
 
 Members = Iterable[tuple[Judge, tuple[str, ...]]]
@@ -33,6 +33,10 @@ class Task:
         """How a variant is asked for."""
         return Asking(variant, self.form, self.question)
 
+    def asking_all(self) -> AskingAll:
+        """How all variants are asked for in one call."""
+        return AskingAll(self.variants, None, self.question)
+
     def needs(self) -> set[str]:
         """What an item must have: ``question``, ``response``."""
         seen = {"question" if name == "query" else name for name in self.judge.file.sees}
@@ -44,7 +48,7 @@ class Task:
         return {
             "judge": self.judge.file.id,
             "variants": list(self.variants),
-            "content": self.judge.digest,
+            "content": self.judge.digest(batched=self.batched),
             "model": self.model,
             "form": "json" if self.batched else self.form or self.judge.file.answer.form,
             "question": self.question,
@@ -87,6 +91,8 @@ def make_tasks(
         raise UsageError(f"a model is given for {min(unused)!r}, which is not among the judges")
     if manner.question and not any(task.question for task in tasks):
         raise UsageError("none of these judges can be shown the question by choice")
+    if manner.batched and manner.form == "sentinel":
+        raise UsageError("several variants in one call are always answered in JSON")
     if manner.batched and not any(task.batched for task in tasks):
         raise UsageError("none of these judges has variants to be asked for in one call")
     return tasks
@@ -113,10 +119,10 @@ def _task(
         question=manner.question and bool(judge.file.may_see_question),
         batched=manner.batched and len(variants) > 1,
     )
-    for variant in variants:
-        judge.check(task.asking(variant))
     if task.batched:
-        judge.check_batch()
+        judge.check_all(task.asking_all())
+    for variant in () if task.batched else variants:
+        judge.check(task.asking(variant))
     return task
 
 

@@ -221,15 +221,12 @@ class Helpers:
         return json.dumps(verdicts)
 
     def _judge(self, request: Request) -> str:
-        """The first label, in the form and at the place that the judge asks for."""
-        labels = request.context.get("labels") or ["Yes"]
-        if request.schema is None:
-            token = f"##{labels[0]}##"
-            first = request.context.get("place") == "start"
-            return f"{token} By script." if first else f"By script.\nFinal: {token} <|END|>"
-        fields = request.schema.body["properties"].items()
-        answer = {key: field.get("enum", ["by script"])[0] for key, field in fields}
-        return json.dumps(answer)
+        """The first label (of each variant), in the form and place that the judge asks for."""
+        if request.schema is not None:
+            return json.dumps(_labelled(request.schema.body))
+        token = f"##{(request.context.get('labels') or ['Yes'])[0]}##"
+        first = request.context.get("place") == "start"
+        return f"{token} By script." if first else f"By script.\nFinal: {token} <|END|>"
 
     def _draw(self, request: Request, what: str) -> float:
         return uniform(request.seed or 0, what, request.record, request.attempt)
@@ -238,6 +235,13 @@ class Helpers:
 def _item(properties: Mapping[str, Any], *, met: bool) -> dict[str, Any]:
     answer: dict[str, Any] = {"norm": "-", "recommendation": "-", "reasoning": "by script"}
     return {key: answer.get(key, met) for key in properties}
+
+
+def _labelled(schema: Mapping[str, Any]) -> Any:
+    """The first label wherever a schema asks for one."""
+    if "properties" in schema:
+        return {key: _labelled(field) for key, field in schema["properties"].items()}
+    return schema.get("enum", ["by script"])[0]
 
 
 def _number(request: Request) -> int:

@@ -172,4 +172,4 @@ class RunSummary:
 
 def _failed(found: Mapping[Outcome, int]) -> float:
     total = sum(found.values())
-    return 1 - found.get(Outcome.OK, 0) / total if total else 0.0
+    return (total - found.get(Outcome.OK, 0)) / total if total else 0.0
