@@ -118,7 +118,7 @@ def test_a_mistake_is_one_message(arguments: list[str], message: str, study: Ter
 def test_completion_knows_the_analyses() -> None:
     from habitus.cli.analyze import analysis_names
 
-    assert analysis_names("") == ["ccbench", "franz"]
+    assert analysis_names("") == ["answers", "ccbench", "franz"]
 
 
 @pytest.mark.parametrize(
