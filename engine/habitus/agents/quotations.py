@@ -104,9 +104,9 @@ def _own_lines(lines: Sequence[str], alone: Callable[[str], bool]) -> Iterator[s
             else:
                 yield _LEFT_OUT
             at = close
-        elif fence or lines[at].lstrip().startswith(">"):
-            yield _LEFT_OUT if not fence else ""
-        else:
+        elif lines[at].lstrip().startswith(">"):
+            yield _LEFT_OUT
+        elif not fence:
             yield lines[at]
         at += 1
 

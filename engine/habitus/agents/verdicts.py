@@ -11,13 +11,15 @@ An answer in sentinels marks its label as ``##Label##``. Where that stands is de
 - ``start``: the first thing of the answer, before an explanation.
 
 The place holds one label, or the answer is unparsed: two labels, a label that is not of the list,
-or words where the label should be are never guessed at. A label without hashes counts only alone on
+one that is denied ("not ##Insider##", "Non-##Generalizing##"), or words where the label should be
+are never guessed at; nor is an answer that ends and then goes on to end with another label. A label without hashes counts only alone on
 its line. Capitals, spaces, hyphens and underscores do not tell labels apart; full-width characters,
 markdown, code fences, end tokens of chat templates and a leading think block do not matter.
 
-A judged text must not label itself. Nothing is read from block quotes and fenced quotations; a
-label inside quotation marks counts only alone on its line; and a label that stands there with the
-words that lead up to it in the judged text is a quotation. What this cannot tell is a judged text
+A judged text must not label itself. Nothing is read from block quotes and fenced quotations, or in
+front of one; a label inside quotation marks, closed or not, counts only alone on its line, and
+neither there nor in a fence where the judged text marks it; and a label that stands there with
+the words that lead up to it in the judged text is a quotation. What this cannot tell is a judged text
 that is nothing but a verdict, from a judge that gives that verdict and no reason.
 
 The module does not know what a label means, or what a judge is; labels in JSON are read by
@@ -57,7 +59,7 @@ _BETWEEN = re.compile(
 )
 _OPENED = re.compile(r"(?:[\u201c\u2018\u00ab([]|(?<!\S)[\"'])[*_`]*\Z")
 _DENIED = re.compile(
-    r"(?:\b(not|non|never|hardly|neither|nor|no|than|instead of)|n['\u2019]t)[ \t*_`-]+"
+    r"(?:\b(not|non|never|hardly|neither|nor|no|than|instead of)|n['\u2019]t)(?:[ \t*_`]+|-)"
     r"(?:(?:an?|the)[ \t*_`]+)?\Z|\w[-\u2010\u2011]\Z",
     re.IGNORECASE,
 )
