@@ -11,7 +11,13 @@ import pytest
 from study_fixture import Terminal, terminal_in
 
 SCRIPTED = "models.main={backend: scripted, options: {script: helpers}}"
-PARTS = ["1 of 4  Conversations", "2 of 4  Checklists", "3 of 4  Answers", "4 of 4  Verdicts"]
+PARTS = [
+    "1 of 5  Conversations",
+    "2 of 5  Checklists",
+    "3 of 5  Answers",
+    "4 of 5  Verdicts",
+    "5 of 5  Framing",
+]
 
 
 @pytest.fixture
@@ -39,7 +45,7 @@ def test_everything_is_shown_once_and_in_order(terminal: Terminal) -> None:
     ]
     places = [out.index(words) for words in order]
     assert places == sorted(places)
-    assert [out.count(part) for part in PARTS] == [1] * 4
+    assert [out.count(part) for part in PARTS] == [1] * 5
     cast = " ".join(out[out.index("Personas") : out.index(PARTS[0])].split())
     assert "maori-04 of the culture maori rejects maori_4: The person likes relatives" in cast
     for attempt in records(terminal, "attempts"):

@@ -56,7 +56,7 @@ LEAVING = """
 import time
 from study_fixture import *
 from habitus.cli.running import run_and_tell
-from habitus.experiments.running import Silent
+from habitus.running import Silent
 
 class Slow(Silent):
     def put(self, table, record):

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from habitus.experiments import Stage, stage_counts, stage_named
-from habitus.experiments.ordering import pilot_first, together, windowed
 from habitus.records import Outcome, Reply, Request
+from habitus.running.ordering import pilot_first, together, windowed
 from study_fixture import Answering, Memory, failing, pipe, study_of
 
 TABLES = ("attempts", "histories", "recommendations", "responses", "evaluations", "safety")

@@ -98,7 +98,7 @@ def measured(study: Study, seed: int) -> Results:
     entries = study.experiment.models
     models = {name: open_model(name, entry) for name, entry in entries.items()}
     records = asyncio.run(pipe(seeded, models=models, limit=QUERIES))
-    table = read_verdicts(records.all("evaluations"), materials(seeded, ()).design())
+    table = read_verdicts(records.all("evaluations"), materials(seeded).design())
     return results(table, ResultOptions(seed=seed))
 
 

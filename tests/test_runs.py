@@ -17,8 +17,6 @@ import pytest
 from habitus.errors import ConfigChangedError, HabitusError, ModelError, RunLockedError, StoreError
 from habitus.experiments import (
     RunRequest,
-    RunStoppedError,
-    RunSummary,
     Stage,
     read_materials,
     run_experiment,
@@ -26,6 +24,7 @@ from habitus.experiments import (
 )
 from habitus.models import ChatModel
 from habitus.records import Outcome, Reply, Request, StageRecord
+from habitus.running import RunStoppedError, RunSummary
 from habitus.store import RunDir
 from study_fixture import (
     FAST,

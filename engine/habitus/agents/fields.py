@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
@@ -74,7 +74,7 @@ class FieldReader:
         if _Shown(self.judged, self.keys).quoted(text, {self.name: decoded.value}):
             return Reading(None, _QUOTED)
         found = reading.value
-        return Reading(Verdict(found.label, found.reasoning, self._others(text, found.label)))
+        return Reading(replace(found, others=self._others(text, found.label)))
 
     def verdict(self, value: Any) -> Reading[Verdict]:
         """The verdict of an answer that is decoded already, and may be of any shape."""
@@ -83,7 +83,13 @@ class FieldReader:
             return Reading(None, reading.problem)
         label = str(reading.value[self.keys[1]])
         reasoning = str(reading.value.get(self.keys[0], ""))
-        return Reading(Verdict(label, reasoning, self._others(reasoning, label)))
+        return Reading(
+            Verdict(label, reasoning, self._others(reasoning, label), self._alias(value))
+        )
+
+    def _alias(self, value: Mapping[str, Any]) -> str:
+        given = (text for key, text in value.items() if key.casefold() == self.keys[1].casefold())
+        return self.labels.alias(str(next(given, "")))
 
     def _others(self, text: str, label: str) -> tuple[str, ...]:
         marked = (token.label for token in marked_labels(normal_text(text), self.labels))

@@ -50,6 +50,12 @@ class LabelList:
         """The label of the list that a text is, or None."""
         return self._known.get(plain_label(text.strip().strip("*_`#")))
 
+    def alias(self, text: str) -> str:
+        """The words of a text that is another word for a label; "" for the label itself."""
+        label = self.find(text)
+        words = text.strip().strip("*_`#")
+        return words if label and plain_label(words) != plain_label(label) else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Token:

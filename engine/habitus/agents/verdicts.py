@@ -64,6 +64,9 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"([^\s*_`#]+)[ \t*_`]+\Z")
+_NOT_A_LABEL = re.compile(  # of a sentinel, or of a field of JSON
+    r"##(.+)## is not a label of the list|[^:]+: ['\"](.+)['\"] is not one of \[.*", re.DOTALL
+)
 _SENTENCE_END = re.compile(r"[.!?;][\"'\u201d\u2019)]*\s")
 _LEAD_ROOM = 80  # characters that marks and a leading word may take
 _LED = 12  # letters of lead-in that a quotation shares with the judged text
@@ -71,11 +74,15 @@ _LED = 12  # letters of lead-in that a quotation shares with the judged text
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A label of the list, what was said beside it, and other labels marked elsewhere."""
+    """A label of the list, what was said beside it, and other labels marked elsewhere.
+
+    ``alias`` holds the words that were given, where they are another word for the label.
+    """
 
     label: str
     reasoning: str = ""
     others: tuple[str, ...] = ()
+    alias: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,8 @@ class SentinelReader:
         if self._quoted(own, found) or self._quoted_whole(normal_text(text), found.label):
             return Reading(None, f"##{found.words}## stands there as in the judged text")
         said = own[found.end :] if self.place == "start" else _reasons(own[: found.start])
-        return Reading(Verdict(found.label, said.strip(), self._others(text, found.label)))
+        others, alias = self._others(text, found.label), self.labels.alias(found.words)
+        return Reading(Verdict(found.label, said.strip(), others, alias))
 
     def _alone(self, line: str) -> bool:
         """Whether a line holds a label and nothing else, and the judged text does not mark it."""
@@ -285,5 +293,5 @@ def _same(said: str, shown: str) -> bool:
 
 def unreadable_label(problem: str) -> str | None:
     """The words of a label that was given but is not of the list, from a reading's problem."""
-    match = re.fullmatch(r"##(.+)## is not a label of the list", problem)
-    return match[1] if match else None
+    match = _NOT_A_LABEL.fullmatch(problem)
+    return next(filter(None, match.groups())) if match else None

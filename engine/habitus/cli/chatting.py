@@ -10,12 +10,12 @@ from habitus.cli.finding import experiment_path
 from habitus.cli.output import print_text, talk
 from habitus.content import find, read_prompt
 from habitus.errors import NotFoundError
-from habitus.experiments import RunStoppedError
 from habitus.experiments.config import RoleConfig, load_experiment
 from habitus.experiments.resolving import PROMPT_FILES
 from habitus.models import ModelEntry, open_model
 from habitus.personas import find_population, sheet
 from habitus.records import Outcome, Prefix, messages
+from habitus.running import RunStoppedError
 
 _STOP = "[END]"
 

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from habitus.cli.output import print_json, print_table, print_text, talk
+from habitus.cli.options import (
+    MODEL_HELP,
+    AnswerOption,
+    FailuresOption,
+    ForkOption,
+    JsonOption,
+    LimitOption,
+    MaxTokensOption,
+    SeedOption,
+    TemperatureOption,
+)
+from habitus.cli.output import print_json, print_table, print_text, program, talk
 from habitus.cli.root import new_app
+from habitus.errors import UsageError
 
 if TYPE_CHECKING:
     from habitus.corpora import CountryMap, Counts, FileCount, Share
+    from habitus.judges import Judge
+    from habitus.labelling import Categories
+    from habitus.store import RunDir
 
 app = new_app("Posts of Reddit dumps, filtered and mapped to countries.")
 
@@ -24,7 +40,7 @@ def map_names(incomplete: str) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+PostsArgument = Annotated[Path, typer.Argument(help="A Parquet file of posts.")]
 
 
 @app.command()
@@ -62,7 +78,7 @@ def build(
 
 @app.command()
 def stats(
-    posts: Annotated[Path, typer.Argument(help="A Parquet file of posts.")],
+    posts: PostsArgument,
     as_json: JsonOption = False,
 ) -> None:
     """Count posts by country and, where there is a column category, by category."""
@@ -73,6 +89,131 @@ def stats(
         print_json([_as_json(row) for row in rows])
     else:
         _print_shares(rows)
+
+
+@app.command()
+def label(
+    posts: PostsArgument,
+    *,
+    model: Annotated[str, typer.Option("--model", help=MODEL_HELP)],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The Parquet file with categories.")],
+    judge: Annotated[
+        str, typer.Option("--judge", help="A judge that sees the question alone.")
+    ] = "post_categories",
+    run: Annotated[
+        Path | None, typer.Option("--run", help="Run directory; beside the file by default.")
+    ] = None,
+    answer: AnswerOption = None,
+    temperature: TemperatureOption = None,
+    max_tokens: MaxTokensOption = None,
+    limit: LimitOption = None,
+    seed: SeedOption = 0,
+    fork: ForkOption = None,
+    failures: FailuresOption = 0.05,
+    as_json: JsonOption = False,
+) -> int:
+    """Give each post a category; the same command goes on where it stopped.
+
+    What a model calls by another name is mapped by the judge's table of aliases; what that lacks is
+    listed, and the post has no category.
+    """
+    from habitus.cli.finding import model_entry
+    from habitus.cli.jobs import JobOptions, run_and_count
+    from habitus.judges import choose
+    from habitus.labelling import LabellingJob, Manner, PostSource, make_tasks, write_categories
+
+    source = PostSource.open(posts)
+    name, entry = model_entry(model)
+    manner = Manner(form=answer, temperature=temperature, max_tokens=max_tokens)
+    tasks = make_tasks(_categorizer(choose([judge])), {}, name, manner)
+    job = LabellingJob(source.questions(), tasks, {name: entry}, seed, limit)
+    options = JobOptions(out=run or out.with_suffix(".run"), fork=fork, failures=failures)
+
+    def finish(labels: RunDir) -> None:
+        found = write_categories(labels, posts, out)
+        _print_categories(labels, tasks[0].judge, found, as_json=as_json)
+
+    return run_and_count(job, job.totals, options, finish)
+
+
+@app.command()
+def answer(
+    posts: PostsArgument,
+    *,
+    model: Annotated[list[str], typer.Option("--model", help=MODEL_HELP + "; repeatable.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Run directory of the answers.")],
+    prompt: Annotated[
+        str, typer.Option("--prompt", help="Id in experiments/corpora/, or path of a prompt.")
+    ] = "answer",
+    temperature: Annotated[float, typer.Option("--temperature", min=0, max=5)] = 0.7,
+    top_p: Annotated[float, typer.Option("--top-p", min=0.001, max=1)] = 0.95,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1)] = 512,
+    limit: LimitOption = None,
+    seed: SeedOption = 0,
+    fork: ForkOption = None,
+    failures: FailuresOption = 0.05,
+) -> int:
+    """Have models answer the posts: one response for each post and model.
+
+    `habitus judge` labels the answers. The same command goes on where it stopped.
+    """
+    from habitus.cli.finding import model_entry
+    from habitus.cli.jobs import JobOptions, run_and_count
+    from habitus.labelling import AnsweringJob, PostSource, find_answer_prompt
+    from habitus.records import Sampling
+
+    entries = dict(map(model_entry, model))
+    if len(entries) < len(model):
+        raise UsageError("two of the models have the same name; give each a file of its own")
+    sampling = Sampling(temperature, top_p, max_tokens)
+    job = AnsweringJob(
+        PostSource.open(posts), find_answer_prompt(prompt), entries, sampling, seed, limit
+    )
+    options = JobOptions(out=out, fork=fork, failures=failures)
+    return run_and_count(job, job.totals, options, _print_answers)
+
+
+def _categorizer(members: Sequence[tuple[Judge, tuple[str, ...]]]) -> Sequence[Any]:
+    """The one judge of posts."""
+    ((judge, variants), *others) = members
+    if others or len(variants) != 1 or judge.file.sees != ("question",):
+        raise UsageError("posts are sorted by one judge that sees the question and nothing else")
+    return members
+
+
+def _print_categories(run: RunDir, judge: Judge, found: Categories, *, as_json: bool) -> None:
+    counts = [(name, found.posts[name]) for name in (*judge.file.labels, None)]
+    mapped, unmapped = found.mapped.most_common(), found.unmapped.most_common()
+    if as_json:
+        print_json(
+            {
+                "categories": dict(counts[:-1]),
+                "without_category": found.posts[None],
+                "mapped": [{"words": w, "category": c, "posts": n} for (w, c), n in mapped],
+                "unmapped": [{"words": words, "posts": n} for words, n in unmapped],
+            }
+        )
+        return
+    total = found.posts.total()
+    rows: list[list[Any]] = [[name, n, _share(n, total)] for name, n in counts]
+    print_table(["category", "posts", "share"], rows)
+    print_text("")
+    print_table(["words given", "read as", "posts"], [[w, c, n] for (w, c), n in mapped], keys=2)
+    print_text("")
+    print_table(["words that are no category", "posts"], [[w, n] for w, n in unmapped])
+    if unmapped:
+        talk(
+            f"to map one, add it to the aliases of the judge {judge.file.id} and label anew with "
+            f"another --run and --fork {run.path}: nothing is asked again"
+        )
+
+
+def _print_answers(run: RunDir) -> None:
+    from habitus.labelling import count_answers
+
+    rows: list[list[Any]] = [[a.target, a.answered, a.failed, a.posts] for a in count_answers(run)]
+    print_table(["model", "answered", "failed", "of"], rows)
+    talk(f"`{program()} judge {run.path} --model MODEL` labels them")
 
 
 def _tell(file: FileCount) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,11 +11,16 @@ from habitus.cli.output import print_text, program, talk
 from habitus.cli.root import new_app
 from habitus.cli.run import SetOption
 
+if TYPE_CHECKING:
+    from habitus.experiments import Study
+    from habitus.labelling import LabellingJob
+
 app = new_app("The whole pipeline on the embedded model, small.")
 
 _BEFORE = """\
 This is Habitus at work on real models: two personas talk with an assistant, a verifier reads the
-sessions, the model under test answers in four settings, an evaluator checks its answers.
+sessions, the model under test answers in four settings, an evaluator checks its answers, and two
+judges label how they are framed.
 
 The embedded model (SmolLM2, 135 million parameters) is far too small for its numbers to mean
 anything: its verdicts are close to chance. It shows the machinery.
@@ -32,6 +37,7 @@ They stay in {out}, the conversations in {out}/records/attempts.jsonl. Try
   {program} results {out} --by persona
   {program} results {out} --filter
   {program} status {out}
+  {program} analyze {labels}
 and, with a model of your own, `{program} new study`."""
 
 
@@ -43,9 +49,11 @@ def demo(
 ) -> int:
     """Run the demo experiment and show what happens; the same command goes on with it."""
     from habitus.cli.finding import experiment_path, read_changes
-    from habitus.cli.running import command_line, run_and_tell
+    from habitus.cli.judge import print_framing
+    from habitus.cli.running import command_line, interruptible, print_results, run_and_tell
     from habitus.cli.watching import Watching
     from habitus.experiments import RunRequest, Stage, resolve
+    from habitus.running import JobRequest, run_job
 
     path = experiment_path("demo")
     print_text(_BEFORE.format(path=path, program=program()))
@@ -55,7 +63,25 @@ def demo(
     # One stage after the other, where `run` lets them overlap: a person can follow that.
     before = () if quiet else (Stage.HISTORIES, Stage.CHECKLISTS, Stage.RESPONSES)
     request = RunRequest(out=out)
-    code = run_and_tell(study, request, observer, show=True, again=again, before=before)
+    code = run_and_tell(study, request, observer, show=False, again=again, before=before)
+    labels = out.with_name(f"{out.name}-labels")
+    with interruptible(again):
+        run_job(_framing(study, out), JobRequest(out=labels), observer)
+    print_results(request)
+    print_framing(labels)
     talk("")
-    print_text(_AFTER.format(out=out, program=program()))
+    print_text(_AFTER.format(out=out, labels=labels, program=program()))
     return code
+
+
+def _framing(study: Study, run: Path) -> LabellingJob:
+    """Positioning and generalizing of every response, judged by the model that evaluates."""
+    from habitus.judges import choose
+    from habitus.labelling import LabellingJob, Manner, make_tasks, open_source
+
+    name = study.experiment.roles.evaluator.model
+    # So small a model never writes the sentinels of the published form.
+    manner = Manner(form="json", max_tokens=100)
+    tasks = make_tasks(choose(["positioning", "generalizing"]), {}, name, manner)
+    models = {name: study.experiment.models[name]}
+    return LabellingJob(open_source(run), tasks, models, study.experiment.seed)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from habitus.content import find
 from habitus.content.places import looks_like_path
 from habitus.errors import UsageError
+
+if TYPE_CHECKING:
+    from habitus.models import ModelEntry
 
 
 def experiment_path(name: str) -> Path:
@@ -27,6 +30,58 @@ def run_path(name: str) -> Path:
     if "/" in name or is_run(direct):
         return direct
     return named if is_run(named) or not direct.exists() else direct
+
+
+def run_or_file(name: str) -> Path:
+    """A file as it is, or the directory of a run."""
+    path = Path(name)
+    return path if path.is_file() else run_path(name)
+
+
+def model_entries(given: Sequence[str]) -> tuple[dict[str, ModelEntry], str, dict[str, str]]:
+    """Models as ``--model`` names them.
+
+    Args:
+        given: ``MODEL`` for all judges, ``JUDGE=MODEL`` for one. A model is the name of a file in
+            ``experiments/models/``, a path, or an entry of YAML in braces.
+
+    Returns:
+        Entries by name, the name of the model for all judges that have none of their own, and
+        names by judge.
+    """
+    entries: dict[str, ModelEntry] = {}
+    own: dict[str, str] = {}
+    default = ""
+    for text in given:
+        judge, equals, model = text.partition("=")
+        whose, what = ("", text) if text.startswith("{") or not equals else (judge, model)
+        name, entry = model_entry(what)
+        if entries.setdefault(name, entry) != entry:
+            raise UsageError(f"--model {text}: there is another model called {name!r}")
+        if whose in own or (not whose and default):
+            raise UsageError(f"--model {text}: {whose or 'all judges'} already have a model")
+        if whose:
+            own[whose] = name
+        else:
+            default = name
+    if not default and not own:
+        raise UsageError("name a model with --model")
+    return entries, default, own
+
+
+def model_entry(text: str) -> tuple[str, ModelEntry]:
+    """The name and the entry of one model."""
+    from habitus.content.models import from_document
+    from habitus.content.yamlfile import parse_yaml
+    from habitus.models import ModelEntry
+    from habitus.models.entry import load_entry
+
+    if text.startswith("{"):
+        return "model", from_document(parse_yaml(text, Path("--model")), ModelEntry)
+    path = Path(text)
+    if path.suffix not in {".yaml", ".yml"}:
+        path = find("experiments", f"models/{text}.yaml")
+    return path.stem, load_entry(path)
 
 
 def read_changes(given: Iterable[str]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from habitus.judges import (
     load_judge,
     load_set,
 )
+from habitus.models.entry import ModelEntry, load_entry
 from habitus.norms import Culture, load_culture
 from habitus.personas import Openers, Population, load_openers, load_population
 
@@ -80,6 +81,7 @@ KINDS = (
         load_setting,
         "setting.schema.json",
     ),
+    Kind("model", "experiments", "models/*.yaml", ModelEntry, load_entry, "model.schema.json"),
     Kind(
         "country map",
         "experiments",

@@ -25,16 +25,25 @@ _STAGE_OF = {
 _LINE_EVERY = 10.0  # seconds between lines of a log
 
 
-class Progress:
-    """Counts records as they come and shows how many are still to come."""
+def study_totals(study: Study, request: RunRequest) -> dict[str, int]:
+    """How many records of each table a run will have."""
+    counts = stage_counts(study, request.limit).model_dump()
+    return {
+        table: counts[table]
+        for table, stage in _STAGE_OF.items()
+        if counts[table] and stage <= request.until
+    }
 
-    def __init__(self, study: Study, request: RunRequest) -> None:
-        counts = stage_counts(study, request.limit).model_dump()
-        self._totals = {
-            table: counts[table]
-            for table, stage in _STAGE_OF.items()
-            if counts[table] and stage <= request.until
-        }
+
+class Progress:
+    """Counts records as they come and shows how many are still to come.
+
+    Args:
+        totals: how many records each table will have.
+    """
+
+    def __init__(self, totals: Mapping[str, int]) -> None:
+        self._totals = totals
         self._done: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
         self._models: Mapping[str, Recorded] = {}

@@ -27,7 +27,8 @@ COMMANDS = {
     "run": "Run an experiment, or go on with it.",
     "status": "What of a run is done, failed, left and spent.",
     "results": "Follow, Avoid, adaptation and CCS of a run, with intervals.",
-    "corpus": "Posts of Reddit dumps, filtered and mapped to countries.",
+    "corpus": "Posts of Reddit dumps: build a corpus, sort it, have models answer it.",
+    "judge": "Judges on the answers of a file or a run.",
 }
 HIDDEN = {"schemas": "Write the JSON Schemas of content files."}
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from habitus.cli.output import talk
-from habitus.experiments import RunRequest, RunSummary, Stage, Study, run_experiment
-from habitus.experiments.running import Observer
+from habitus.experiments import RunRequest, Stage, Study, run_experiment
+from habitus.running import Observer, RunSummary
 from habitus.store import RunDir
 
 
@@ -36,18 +37,25 @@ def run_and_tell(
         0 when complete, 1 when too many calls failed. An interrupt is raised again after the
         command that goes on has been told.
     """
-    old = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
+    with interruptible(again):
         parts = [run_experiment(study, replace(request, until=s), observer) for s in before]
         summary = _together([*parts, run_experiment(study, request, observer)])
+    if show:
+        print_results(request)
+    return close_run(summary, study.experiment.limits.failures)
+
+
+@contextmanager
+def interruptible(again: str) -> Iterator[None]:
+    """A request to end is an interrupt, and an interrupt says by which command to go on."""
+    old = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
     except KeyboardInterrupt:
         talk(f"stopped; everything that was answered is kept. To go on: {again}")
         raise
     finally:
         signal.signal(signal.SIGTERM, old)
-    if show:
-        print_results(request)
-    return _close(study, summary)
 
 
 def _together(parts: Sequence[RunSummary]) -> RunSummary:
@@ -66,13 +74,17 @@ def print_results(request: RunRequest) -> None:
         print_main_table(run)
 
 
-def _close(study: Study, summary: RunSummary) -> int:
+def close_run(summary: RunSummary, allowed: float | None) -> int:
+    """Say what a run came to.
+
+    Returns:
+        0, or 1 when a larger share than is allowed has no usable answer.
+    """
     if summary.unchanged:
         talk("nothing left to do: every answer is stored, no call was made")
     else:
         talk(f"{summary.calls} calls made, {summary.hits} answers were stored already")
     _tell_failures(summary)
-    allowed = study.experiment.limits.failures
     over = {
         what: share
         for what, share in summary.failed_shares.items()

@@ -41,12 +41,11 @@ def status(
 
 def _status(run: RunDir) -> dict[str, Any]:
     expected = _expected(run)
-    tables = [name for name in (*expected, "safety") if name in expected]
     counts = run.calls.counts()
     return {
         "run": str(run.path),
-        "experiment": run.config.get("id", ""),
-        "stages": [_stage(run, table, expected[table]) for table in tables],
+        "experiment": run.config.get("id") or run.manifest.get("origin", ""),
+        "stages": [_stage(run, table, expected[table]) for table in expected],
         "calls": [_call(count) for count in counts],
         "spent": _spent(run.config, counts),
     }
@@ -55,6 +54,10 @@ def _status(run: RunDir) -> dict[str, Any]:
 def _expected(run: RunDir) -> dict[str, int]:
     from habitus.experiments import read_materials
 
+    if (run.path / "labelling.json").exists():
+        from habitus.labelling import read_labelling
+
+        return read_labelling(run).totals
     if not (run.path / "study.json").exists():
         return {}
     counts = read_materials(run).counts.model_dump()

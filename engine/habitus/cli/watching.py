@@ -14,6 +14,7 @@ from habitus.records import (
     Attempt,
     Evaluation,
     History,
+    Label,
     NormState,
     Outcome,
     Recommendation,
@@ -28,20 +29,24 @@ _SEEN: Mapping[NormState, str] = {1: "keeps to it", 0: "cannot tell", -1: "rejec
 _MET: Mapping[bool | None, str] = {True: "met", False: "not met", None: "no verdict"}
 _PARTS: Mapping[type[StageRecord], tuple[str, str]] = {
     Attempt: (
-        "1 of 4  Conversations",
+        "1 of 5  Conversations",
         "Persona and assistant take turns; a verifier, not told what the persona holds, reads them.",
     ),
     Recommendation: (
-        "2 of 4  Checklists",
+        "2 of 5  Checklists",
         "For each question: what a good answer does for somebody who follows, or rejects, a norm.",
     ),
     Response: (
-        "3 of 4  Answers",
+        "3 of 5  Answers",
         "The model under test answers each question in each setting.",
     ),
     Evaluation: (
-        "4 of 4  Verdicts",
+        "4 of 5  Verdicts",
         "An evaluator reads one answer and the persona's checklist, nothing else.",
+    ),
+    Label: (
+        "5 of 5  Framing",
+        "Judges read each answer alone: from where it is written, and whether it generalizes.",
     ),
 }
 
@@ -60,6 +65,7 @@ class Watching:
             Recommendation: self._recommendation,
             Response: self._response,
             Evaluation: self._evaluation,
+            Label: self._label,
         }
 
     def begin(self, run: RunDir, models: Mapping[str, Recorded]) -> None:
@@ -139,6 +145,13 @@ class Watching:
         marks = [f"{_DOES[v.state]} {v.norm}: {_MET[v.satisfied]}" for v in found.verdicts]
         told = "; ".join(marks) or f"({found.outcome}: {found.reason})"
         self._text(f"  {found.setting:<6}{found.query}  {found.persona}  ", told, _QUIET)
+
+    def _label(self, label: Label) -> None:
+        """What a judge says of an answer."""
+        _, setting, persona, query, _ = label.item.split("/")
+        told = f"{label.label}. {label.reasoning}" if label.label else f"({label.reason})"
+        who = "all" if persona == "-" else persona
+        self._text(f"  {label.judge}  {setting:<6}{query}  {who}  ", told, _QUIET)
 
     def _head(self, text: str) -> None:
         self._console.print("")

@@ -15,10 +15,20 @@ from habitus.corpora.cleaning import clean_body, clean_title, hide_names
 from habitus.corpora.countries import CountryMap, find_country_map, load_country_map
 from habitus.corpora.filters import Reason
 from habitus.corpora.lines import LineReader
-from habitus.corpora.shares import Share, read_shares
-from habitus.corpora.stored import COLUMNS, Post, counts_path, read_posts
+from habitus.corpora.shares import CATEGORY, Share, read_shares
+from habitus.corpora.stored import (
+    COLUMNS,
+    Post,
+    add_column,
+    column_names,
+    counts_path,
+    question_of,
+    read_posts,
+    title_and_body,
+)
 
 __all__ = [
+    "CATEGORY",
     "COLUMNS",
     "CountryMap",
     "Counts",
@@ -28,13 +38,17 @@ __all__ = [
     "Progress",
     "Reason",
     "Share",
+    "add_column",
     "build",
     "clean_body",
     "clean_title",
+    "column_names",
     "counts_path",
     "find_country_map",
     "hide_names",
     "load_country_map",
+    "question_of",
     "read_posts",
     "read_shares",
+    "title_and_body",
 ]

@@ -14,7 +14,7 @@ import contextlib
 import datetime as dt
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
@@ -92,6 +92,17 @@ class PostWriter:
         self._characters = 0
 
 
+def question_of(title: str, body: str) -> str:
+    """A post as one text: its title, an empty line, its body."""
+    return f"{title}\n\n{body}"
+
+
+def title_and_body(question: str) -> tuple[str, str]:
+    """The parts of a post's text again; a title is one line."""
+    title, _, body = question.partition("\n\n")
+    return title, body
+
+
 def counts_path(path: Path) -> Path:
     """The file of counts beside a file of posts."""
     return path.with_suffix(".counts.json")
@@ -122,6 +133,38 @@ def column_names(path: Path) -> list[str]:
         return list(file.schema_arrow.names)
 
 
+def add_column(path: Path, out: Path, name: str, value: Callable[[str], str | None]) -> None:
+    """Write a file of posts with one column more, or with another one in its place.
+
+    Args:
+        path: a Parquet file with a column ``id``.
+        out: where it is written; appears when it is whole, and may be ``path`` itself.
+        name: the column; texts, null where there is none.
+        value: the text for the id of a post.
+
+    Raises:
+        UsageError: not such a file, or it cannot be written.
+    """
+    arrow, parquet = _arrow()
+    aside = out.with_name(f".{out.name}.{os.getpid()}.part")
+    with _opened(path) as file:
+        kept = [field for field in file.schema_arrow if field.name != name]
+        schema = arrow.schema([*kept, arrow.field(name, arrow.string())])
+        try:
+            with parquet.ParquetWriter(aside, schema, compression="zstd") as writer:
+                for batch in file.iter_batches(batch_size=_ROWS):
+                    values = [value(row) for row in batch.column("id").to_pylist()]
+                    columns = [batch.column(field.name) for field in kept]
+                    columns.append(_texts(arrow, values))
+                    writer.write_batch(arrow.RecordBatch.from_arrays(columns, schema=schema))
+            aside.replace(out)
+        except OSError as error:
+            raise UsageError(f"{out} cannot be written: {_reason(error)}") from None
+        finally:
+            with contextlib.suppress(OSError):
+                aside.unlink(missing_ok=True)
+
+
 def _opened(path: Path) -> Any:
     arrow, parquet = _arrow()
     try:
@@ -142,20 +185,32 @@ def _column(arrow: Any, kind: Any, values: Sequence[Any]) -> Any:
     ``pyarrow.array`` would do, but imports pandas where that is installed: 60 MB and a second.
     """
     if kind == arrow.string():
-        encoded = [value.encode() for value in values]
-        ends = array("i", accumulate(map(len, encoded), initial=0))
-        buffers = [None, arrow.py_buffer(ends), arrow.py_buffer(b"".join(encoded))]
-        return arrow.Array.from_buffers(kind, len(values), buffers)
+        return _texts(arrow, values)
     if kind == arrow.int64():
         return arrow.Array.from_buffers(
             kind, len(values), [None, arrow.py_buffer(array("q", values))]
         )
-    known = bytearray(-(-len(values) // 8))  # one bit a value, the first one lowest
+    numbers = array("q", (round(value.timestamp() * 1000) if value else 0 for value in values))
+    buffers = [_known(arrow, values), arrow.py_buffer(numbers)]
+    return arrow.Array.from_buffers(kind, len(values), buffers)
+
+
+def _texts(arrow: Any, values: Sequence[str | None]) -> Any:
+    """Texts as a column; None is null."""
+    encoded = [(value or "").encode() for value in values]
+    ends = array("i", accumulate(map(len, encoded), initial=0))
+    buffers = [_known(arrow, values), arrow.py_buffer(ends), arrow.py_buffer(b"".join(encoded))]
+    return arrow.Array.from_buffers(arrow.string(), len(values), buffers)
+
+
+def _known(arrow: Any, values: Sequence[Any]) -> Any:
+    """Which values are there: one bit each, the first one lowest; None where all are."""
+    if None not in values:
+        return None
+    known = bytearray(-(-len(values) // 8))
     for i, value in enumerate(values):
         known[i // 8] |= (value is not None) << i % 8
-    numbers = array("q", (round(value.timestamp() * 1000) if value else 0 for value in values))
-    buffers = [arrow.py_buffer(bytes(known)), arrow.py_buffer(numbers)]
-    return arrow.Array.from_buffers(kind, len(values), buffers)
+    return arrow.py_buffer(bytes(known))
 
 
 def _arrow() -> tuple[Any, Any]:

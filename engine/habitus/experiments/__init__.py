@@ -13,13 +13,7 @@ from habitus.experiments.config import Experiment, load_experiment
 from habitus.experiments.counting import stage_counts
 from habitus.experiments.planning import plan_costs
 from habitus.experiments.resolving import resolve
-from habitus.experiments.running import (
-    Observer,
-    RunRequest,
-    RunStoppedError,
-    RunSummary,
-    run_experiment,
-)
+from habitus.experiments.running import RunRequest, run_experiment
 from habitus.experiments.stages import TABLES, Stage, call_stage, stage_named
 from habitus.experiments.study import Study
 from habitus.experiments.tabulating import View, read_materials, run_filter, run_results
@@ -27,10 +21,7 @@ from habitus.experiments.tabulating import View, read_materials, run_filter, run
 __all__ = [
     "TABLES",
     "Experiment",
-    "Observer",
     "RunRequest",
-    "RunStoppedError",
-    "RunSummary",
     "Stage",
     "Study",
     "View",

@@ -17,6 +17,7 @@ from habitus.content import ContentModel, Found, load
 from habitus.content.fields import Slug
 from habitus.models.entry import ModelEntry
 from habitus.records import Sampling
+from habitus.running import ALIKE, MODELS_MAY_CHANGE
 
 
 def _people(data: object) -> object:
@@ -35,20 +36,7 @@ Exchanges = Annotated[int, Field(ge=1, le=1000)]
 Tokens = Annotated[int, Field(ge=1, lt=2**53)]  # what JSON and every server can read
 
 #: What may differ when a run goes on: nothing here can change an answer or which are asked for.
-MAY_CHANGE = frozenset(
-    {
-        "title",
-        "models.*.base_url",
-        "models.*.api_key_env",
-        "models.*.concurrency",
-        "models.*.timeout",
-        "models.*.retries",
-        "models.*.price.*",
-        "models.*.price",
-        "results.*",
-        "limits.*",
-    }
-)
+MAY_CHANGE = MODELS_MAY_CHANGE | {"title", "results.*", "limits.*"}
 
 
 class RoleConfig(ContentModel):
@@ -139,7 +127,7 @@ class LimitsConfig(ContentModel):
         default=10, ge=1, description="histories in use at once; fewer share more of the cache"
     )
     alike: int = Field(
-        default=20, ge=2, description="stop when this many first calls of a model all fail alike"
+        default=ALIKE, ge=2, description="stop when this many first calls of a model all fail alike"
     )
 
 

@@ -6,7 +6,7 @@ of each stage. Results, status and viewers read it; nothing of it is asked of a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -49,14 +49,13 @@ class QueryMaterial(BaseModel):
 
 
 class Materials(BaseModel):
-    """``study.json``. ``made_up`` are the models whose answers no model gave."""
+    """``study.json``."""
 
     model_config = ConfigDict(frozen=True)
 
     id: str
     title: str
     seed: int
-    made_up: tuple[str, ...]
     settings: tuple[str, ...]
     targets: tuple[str, ...]
     none_shared: bool
@@ -76,7 +75,7 @@ class Materials(BaseModel):
         )
 
 
-def materials(study: Study, made_up: Iterable[str]) -> Materials:
+def materials(study: Study) -> Materials:
     """What a run of this study keeps of it."""
     experiment = study.experiment
     states = {portrait.id: dict(portrait.states) for portrait in study.portraits}
@@ -84,7 +83,6 @@ def materials(study: Study, made_up: Iterable[str]) -> Materials:
         id=experiment.id,
         title=experiment.title,
         seed=experiment.seed,
-        made_up=tuple(sorted(made_up)),
         settings=experiment.settings,
         targets=tuple(experiment.targets),
         none_shared=experiment.none == "shared",

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from habitus.checklists import Evaluator, Query, Recommender, recommendation_id
-from habitus.experiments.ordering import pilot_first, together, windowed
 from habitus.experiments.responding import SHARED, Question, Responder, Target, failed_response
 from habitus.experiments.safety import SafetyReview
 from habitus.experiments.settings import Setting
@@ -22,6 +21,7 @@ from habitus.experiments.stages import Stage
 from habitus.histories import SessionFilter, SessionPlan, make_history
 from habitus.personas.portrait import Portrait
 from habitus.records import Attempt, History, Outcome, Prefix, Recommendation, Response, StageRecord
+from habitus.running import pilot_first, together, windowed
 
 
 class Records(Protocol):

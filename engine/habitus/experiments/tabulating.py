@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from habitus.analysis import (
     Dimension,
@@ -25,9 +24,8 @@ from habitus.analysis import (
 from habitus.errors import StoreError
 from habitus.experiments.config import ResultsConfig
 from habitus.experiments.materials import Materials
-from habitus.experiments.study import Study
-from habitus.models import ModelEntry
 from habitus.records import Attempt, Evaluation, History, SafetyLabel
+from habitus.running import read_made_up
 from habitus.statistics import IntervalRule
 from habitus.store import RunDir
 
@@ -97,30 +95,13 @@ def _options(run: RunDir, kept: Materials, view: View) -> ResultOptions:
         missing=view.missing or config.missing,
         queries=view.queries,
         shown=shown,
-        synthetic=frozenset(_synthetic(run.config, kept)),
+        synthetic=frozenset(_synthetic(run, kept)),
     )
 
 
-def _synthetic(config: Mapping[str, Any], kept: Materials) -> list[str]:
+def _synthetic(run: RunDir, kept: Materials) -> list[str]:
     """Targets whose numbers are made up: by themselves, or by whoever writes or scores the items."""
-    roles, targets = config.get("roles", {}), config.get("targets", {})
+    made_up = read_made_up(run)
+    roles, targets = run.config.get("roles", {}), run.config.get("targets", {})
     scoring = {roles.get(role, {}).get("model") for role in ("recommender", "evaluator")}
-    return [t for t in kept.targets if {targets[t]["model"], *scoring} & set(kept.made_up)]
-
-
-def made_up_models(study: Study, base: Path) -> frozenset[str]:
-    """The models of a study that make answers up, or replay answers that were made up.
-
-    Args:
-        study: the study.
-        base: where relative paths of replayed runs start.
-    """
-    entries = study.experiment.models
-    return frozenset(name for name, entry in entries.items() if _makes_up(name, entry, base))
-
-
-def _makes_up(name: str, entry: ModelEntry, base: Path) -> bool:
-    if entry.backend != "replay":
-        return entry.backend in {"planted", "scripted"}
-    with RunDir.open(base / entry.options["run"], write=False) as replayed:
-        return (entry.options.get("model") or name) in read_materials(replayed).made_up
+    return [t for t in kept.targets if {targets[t]["model"], *scoring} & made_up]

@@ -13,7 +13,7 @@ from habitus.judges.asking import Asking, AskingAll, Labelled
 from habitus.judges.examples import ExamplesFile, load_examples
 from habitus.judges.judge import Judge, find_judge, load_judge
 from habitus.judges.judgefile import Form, JudgeFile, VariantFile
-from habitus.judges.judgeset import JudgeSet, JudgeSetFile, find_set, load_set
+from habitus.judges.judgeset import JudgeSet, JudgeSetFile, choose, find_set, load_set
 
 __all__ = [
     "Asking",
@@ -26,6 +26,7 @@ __all__ = [
     "JudgeSetFile",
     "Labelled",
     "VariantFile",
+    "choose",
     "find_judge",
     "find_set",
     "load_examples",

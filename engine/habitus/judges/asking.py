@@ -18,7 +18,8 @@ _AROUND = 48  # tokens that keys, label and layout of one verdict may take
 class Labelled:
     """A label with its reasoning, or the failure in its place.
 
-    ``others`` are labels that the answer marked elsewhere than where its label stands.
+    ``others`` are labels that the answer marked elsewhere than where its label stands; ``alias``
+    holds the words that were given, where they are another word for the label.
     """
 
     label: str | None
@@ -27,6 +28,7 @@ class Labelled:
     failure: Failure | None
     calls: tuple[str, ...]
     others: tuple[str, ...] = ()
+    alias: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,15 @@ def labelled(answer: Answer[Verdict], present: tuple[str, ...]) -> Labelled:
     found = answer.value
     if found is None:
         return Labelled(None, None, "", answer.failure, answer.calls)
-    there = found.label in present
-    return Labelled(found.label, there, found.reasoning, None, answer.calls, found.others)
+    return Labelled(
+        label=found.label,
+        present=found.label in present,
+        reasoning=found.reasoning,
+        failure=None,
+        calls=answer.calls,
+        others=found.others,
+        alias=found.alias,
+    )
 
 
 def answer_of(variant: str, answer: Answer[Mapping[str, Reading[Verdict]]]) -> Answer[Verdict]:

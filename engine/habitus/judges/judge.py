@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -56,6 +58,15 @@ class Judge:
         """How answers are drawn where the caller does not say."""
         own = self.file.sampling
         return Sampling(own.temperature, own.top_p, own.max_tokens)
+
+    def digest(self, *, batched: bool = False) -> str:
+        """Names all of the judge that a label depends on: file, prompt and examples."""
+        content = {
+            "file": self.file.model_dump(mode="json", exclude={"name", "description"}),
+            "prompt": (self._batch_prompt() if batched else self.prompt).parts,
+            "examples": self.examples.model_dump(mode="json") if self.examples else None,
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def labels(self, variant: str = "") -> LabelList:
         """The closed list of labels of a variant, with other words for them."""

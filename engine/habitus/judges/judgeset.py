@@ -5,13 +5,13 @@ for judge, variant in find_set("franz").verdicts(): ...
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field
 
-from habitus.content import ContentModel, Document, find, read_yaml
+from habitus.content import ContentModel, Document, find, listing, read_yaml
 from habitus.content.fields import Slug
 from habitus.content.models import from_document
 from habitus.content.places import workspace_of
@@ -91,6 +91,50 @@ def _member(
             place = (*at, "variants", number)
             raise ContentError([document.problem(place, str(error))]) from None
     return judge, member.variants or judge.variants
+
+
+def choose(
+    names: Iterable[str], workspace: Path | None = None
+) -> tuple[tuple[Judge, tuple[str, ...]], ...]:
+    """Judges with their variants, as people name them; one that is named twice is asked once.
+
+    Args:
+        names: ids or paths of sets and judges, or ``judge.variant`` for one variant.
+        workspace: where content is looked up first.
+
+    Raises:
+        NotFoundError: no set, judge or variant of that name.
+        ContentError: damage in one of the files.
+    """
+    chosen: dict[str, tuple[Judge, dict[str, None]]] = {}
+    for name in names:
+        for judge, variants in _named(name, workspace):
+            known = chosen.setdefault(judge.file.id, (judge, {}))
+            known[1].update(dict.fromkeys(variants))
+    return tuple((judge, tuple(variants)) for judge, variants in chosen.values())
+
+
+def _named(name: str, workspace: Path | None) -> Sequence[tuple[Judge, tuple[str, ...]]]:
+    """The judges that one name stands for."""
+    path = Path(name)
+    if path.suffix in {".yaml", ".yml"}:
+        if path.name != "judge.yaml":
+            return load_set(path).members
+        judge = find_judge(name)
+        return [(judge, judge.variants)]
+    there = {
+        path.as_posix().removesuffix(".yaml") for path in listing("judges", "*.yaml", workspace)
+    }
+    if name in there:
+        return find_set(name, workspace).members
+    first, dot, variant = name.partition(".")
+    judges = {path.parent.name for path in listing("judges", "*/judge.yaml", workspace)}
+    if first not in judges:
+        raise NotFoundError("judge or set of judges", name, sorted(judges | there))
+    judge = find_judge(first, workspace)
+    if dot:
+        judge.check(Asking(variant))
+    return [(judge, (variant,) if dot else judge.variants)]
 
 
 def find_set(name: str, workspace: Path | None = None) -> JudgeSet:

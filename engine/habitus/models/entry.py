@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from habitus.content import ContentModel, Document, read_yaml
+from habitus.content import ContentModel, Document, load, read_yaml
 from habitus.content.models import from_document
 from habitus.errors import ModelError, NotFoundError
 from habitus.models.clock import Clock, SystemClock
@@ -211,6 +211,15 @@ def read_entry(path: Path, name: str) -> ModelEntry:
         known = list(models) if isinstance(models, dict) else []
         raise NotFoundError("model", name, known, hint=f"looked under models: in {path}")
     return from_document(_part(document, ("models", name)), ModelEntry)
+
+
+def load_entry(path: Path) -> ModelEntry:
+    """A file that holds one entry: ``experiments/models/<name>.yaml``.
+
+    Raises:
+        ContentError: the file is wrong.
+    """
+    return load(path, ModelEntry)
 
 
 def _part(document: Document, at: tuple[str, ...]) -> Document:

@@ -230,7 +230,9 @@ class Label(StageRecord):
     """What one judge says of one item; id ``<item>/<judge>`` or ``<item>/<judge>.<variant>``.
 
     ``present`` says whether the label is one that counts as present (or as adhering); it is None,
-    as ``label`` is, when nothing was read. ``others`` are labels that the answer marked elsewhere.
+    as ``label`` is, when nothing was read. ``others`` are labels that the answer marked elsewhere;
+    ``alias`` holds the words that were given, where the judge's table of aliases made the label of
+    them.
     """
 
     item: str
@@ -240,4 +242,5 @@ class Label(StageRecord):
     present: bool | None = None
     reasoning: str = ""
     others: tuple[str, ...] = ()
+    alias: str = ""
     calls: tuple[str, ...] = ()

@@ -41,9 +41,11 @@ async def together(items: Iterable[Item], work: Callable[[Item], Awaitable[objec
 async def windowed(
     items: Iterable[Item], work: Callable[[Item], Awaitable[object]], width: int | None
 ) -> None:
-    """Work on at most ``width`` items at once, begun in their order."""
-    every = list(items)
-    waiting = iter(every)
+    """Work on at most ``width`` items at once, begun in their order.
+
+    With a width, items are taken from their source when their turn comes.
+    """
+    waiting = iter(items)
 
     async def worker() -> None:
         for item in waiting:
@@ -55,7 +57,7 @@ async def windowed(
                 for item in waiting:
                     group.create_task(_run(work, item))
             else:
-                for _ in range(min(width, len(every))):
+                for _ in range(width):
                     group.create_task(worker())
     except BaseExceptionGroup as error:
         raise _first(error) from None

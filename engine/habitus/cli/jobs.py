@@ -1,0 +1,55 @@
+"""Running a labelling job from the command line."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from habitus.cli.finding import run_path
+from habitus.cli.output import program, talk
+from habitus.cli.progress import Progress
+from habitus.cli.running import close_run, interruptible
+from habitus.running import Job, JobRequest, run_job
+from habitus.store import RunDir
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """Where a job is run, and when it counts as failed."""
+
+    out: Path
+    fork: str | None = None
+    fresh: frozenset[str] = frozenset()
+    failures: float | None = 0.05
+    quiet: bool = False
+
+
+def run_and_count(
+    job: Job, totals: Mapping[str, int], options: JobOptions, show: Callable[[RunDir], None]
+) -> int:
+    """Run a job, show what it came to, and say how it ended.
+
+    Args:
+        job: what is run.
+        totals: how many records each table will have.
+        options: where it is run.
+        show: prints what the run has.
+
+    Returns:
+        0 when complete, 1 when too many records have no usable answer.
+    """
+    request = JobRequest(
+        out=options.out,
+        fork=run_path(options.fork) if options.fork else None,
+        fresh=options.fresh,
+    )
+    talk(f"writing to {options.out}")
+    with interruptible(shlex.join([program(), *sys.argv[1:]])):
+        summary = run_job(job, request, None if options.quiet else Progress(totals))
+    if not options.quiet:
+        with RunDir.open(options.out, write=False) as run:
+            show(run)
+    return close_run(summary, options.failures)

@@ -1,0 +1,261 @@
+"""A run of labels: the items, and one label for each item, judge and variant.
+
+The order is judge by judge, and within a judge item by item: the rubric, which stands first in a
+judge's prompt, is then one prefix for all items. The first request of a prompt goes alone, so that
+the others find its prefix. Judges that different models ask run side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import islice
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from habitus.errors import StoreError
+from habitus.judges import Labelled
+from habitus.labelling.sources import Source
+from habitus.labelling.tasks import Task, verdicts
+from habitus.models import ChatModel, ModelEntry
+from habitus.records import JudgedItem, Label, Outcome, derive_seed
+from habitus.running import ALIKE, MODELS_MAY_CHANGE, Session, read_made_up, together, windowed
+from habitus.store import RunDir
+
+ITEMS, LABELS = "items", "labels"
+Ask = Callable[[JudgedItem], Awaitable[tuple[Label, ...]]]
+_FILE = "labelling.json"
+_PUT_AT_ONCE = 512
+
+
+class VerdictNote(BaseModel):
+    """One verdict that every item gets, and how it is asked for."""
+
+    model_config = ConfigDict(frozen=True)
+
+    judge: str
+    variant: str
+    labels: tuple[str, ...]
+    present: tuple[str, ...]
+    model: str
+    form: str
+    question: bool
+    batched: bool
+
+
+class Labelling(BaseModel):
+    """``labelling.json``: what a reader of the run must know.
+
+    ``kind`` says what the items are: ``posts`` (answers to posts), ``responses`` (of a CCBench
+    run), ``rows`` (of a file). ``made_up`` are models, judges and targets alike, whose answers no
+    model gave: what rests on them is synthetic. ``totals`` are the records of each table when all is
+    done.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    origin: str
+    kind: str
+    made_up: tuple[str, ...] = ()
+    totals: dict[str, int]
+    verdicts: tuple[VerdictNote, ...] = ()
+
+
+def keep_labelling(run: RunDir, note: Labelling) -> None:
+    """Write the note down, with those of the run's own models that make answers up."""
+    made_up = tuple(sorted({*note.made_up, *read_made_up(run)}))
+    whole = note.model_copy(update={"made_up": made_up})
+    run.write(_FILE, whole.model_dump_json(indent=1).encode())
+
+
+def read_labelling(run: RunDir) -> Labelling:
+    """What a run of labels says of itself.
+
+    Raises:
+        StoreError: it is none, or the file is damaged.
+    """
+    path = run.path / _FILE
+    try:
+        return Labelling.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise StoreError(f"{run.path} holds no labels; `habitus judge` makes them") from None
+    except ValueError as error:
+        raise StoreError(f"{path} is damaged ({type(error).__name__}); judge again") from None
+
+
+@dataclass(frozen=True)
+class LabellingJob:
+    """Judges over a source of items.
+
+    Args:
+        source: the items.
+        tasks: what is asked of each of them.
+        models: the models that the tasks name.
+        seed: what the seeds of all calls are derived from.
+        limit: the first items of the source only.
+    """
+
+    source: Source
+    tasks: tuple[Task, ...]
+    models: Mapping[str, ModelEntry]
+    seed: int = 0
+    limit: int | None = None
+
+    may_change = MODELS_MAY_CHANGE
+    alike = ALIKE
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        """What labels depend on: items, judges and how they are asked, models, seed."""
+        return {
+            "kind": "labels",
+            "items": self.source.digest,
+            "seed": self.seed,
+            "judges": [task.as_json() for task in self.tasks],
+            "models": {name: e.model_dump(mode="json") for name, e in self.models.items()},
+        }
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """Seed and origin."""
+        return {"seed": self.seed, "origin": self.source.name}
+
+    @property
+    def totals(self) -> Mapping[str, int]:
+        """How many records each table will have; of a limited run, at most."""
+        items, answered = (
+            min(n, self.limit or n) for n in (self.source.size, self.source.answered)
+        )
+        return {ITEMS: items, LABELS: answered * sum(len(task.variants) for task in self.tasks)}
+
+    def begin(self, run: RunDir) -> None:
+        """Keep what the labels are of."""
+        note = Labelling(
+            origin=self.source.name,
+            kind=self.source.kind,
+            made_up=tuple(self.source.made_up),
+            totals=dict(self.totals),
+            verdicts=tuple(_note(task, variant) for task, variant in verdicts(self.tasks)),
+        )
+        keep_labelling(run, note)
+
+    async def work(self, session: Session) -> None:
+        """Keep the items, then label them."""
+        items = islice(self.source.read(), self.limit)
+        await windowed(items, partial(session.put, ITEMS), _PUT_AT_ONCE)
+        await together(self.models, partial(self._ask_model, session))
+
+    def leave(self, run: RunDir) -> None:
+        """Nothing follows from labels that is not counted when it is asked for."""
+
+    def asked(self) -> Mapping[str, Any]:
+        """How many items."""
+        return {"limit": self.limit}
+
+    def covered_by(self, asked: Mapping[str, Any]) -> bool:
+        """Whether as many were asked for before."""
+        most = asked["limit"]
+        return most is None or (self.limit is not None and self.limit <= most)
+
+    async def _ask_model(self, session: Session, name: str) -> None:
+        """All tasks of a model, one after the other."""
+        model = session.models[name]
+        width = 2 * self.models[name].concurrency
+        for task in self.tasks:
+            if task.model == name:
+                for ask in self._asks(task, model):
+                    await _pilot_then(_answered(session.store), partial(_put, session, ask), width)
+
+    def _asks(self, task: Task, model: ChatModel) -> Iterator[Ask]:
+        if task.batched:
+            yield partial(self._label_all, task, model)
+        else:
+            for variant in task.variants:
+                yield partial(self._label, task, model, variant)
+
+    async def _label(
+        self, task: Task, model: ChatModel, variant: str, item: JudgedItem
+    ) -> tuple[Label, ...]:
+        name = label_id(item.id, task.judge.file.id, variant)
+        found = await task.judge.label(
+            model, _seen(task, item), task.sampling, self._seed(name), item.id, task.asking(variant)
+        )
+        return (_made(item, task, variant, found),)
+
+    async def _label_all(self, task: Task, model: ChatModel, item: JudgedItem) -> tuple[Label, ...]:
+        found = await task.judge.label_all(
+            model,
+            _seen(task, item),
+            task.sampling,
+            self._seed(label_id(item.id, task.judge.file.id)),
+            item.id,
+            task.asking_all(),
+        )
+        return tuple(_made(item, task, variant, found[variant]) for variant in task.variants)
+
+    def _seed(self, name: str) -> int:
+        return derive_seed(self.seed, "judge", name)
+
+
+def label_id(item: str, judge: str, variant: str = "") -> str:
+    """``<item>/<judge>`` or ``<item>/<judge>.<variant>``."""
+    return f"{item}/{judge}.{variant}" if variant else f"{item}/{judge}"
+
+
+def _answered(run: RunDir) -> Iterator[JudgedItem]:
+    """The items that have a response to judge."""
+    return (i for i in run.records.iterate(ITEMS, JudgedItem) if i.outcome is Outcome.OK)
+
+
+async def _put(session: Session, ask: Ask, item: JudgedItem) -> None:
+    for label in await ask(item):
+        await session.put(LABELS, label)
+
+
+async def _pilot_then(
+    items: Iterator[JudgedItem], work: Callable[[JudgedItem], Awaitable[None]], width: int
+) -> None:
+    """The first item alone, so that the others find their shared prefix; then the others."""
+    for first in islice(items, 1):
+        await work(first)
+    await windowed(items, work, width)
+
+
+def _seen(task: Task, item: JudgedItem) -> dict[str, str]:
+    texts = {"question": item.question, "query": item.question, "response": item.response}
+    wanted = set(task.judge.file.sees) | ({"question"} if task.question else set())
+    return {name: text for name, text in texts.items() if name in wanted}
+
+
+def _made(item: JudgedItem, task: Task, variant: str, found: Labelled) -> Label:
+    failure = found.failure
+    return Label(
+        id=label_id(item.id, task.judge.file.id, variant),
+        outcome=failure.outcome if failure else Outcome.OK,
+        reason=failure.reason if failure else "",
+        item=item.id,
+        judge=task.judge.file.id,
+        variant=variant,
+        label=found.label,
+        present=found.present,
+        reasoning=found.reasoning,
+        others=found.others,
+        alias=found.alias,
+        calls=found.calls,
+    )
+
+
+def _note(task: Task, variant: str) -> VerdictNote:
+    asked, file = task.as_json(), task.judge.file
+    return VerdictNote(
+        judge=file.id,
+        variant=variant,
+        labels=task.judge.labels(variant).names,
+        present=file.present_of(file.variant(variant)),
+        model=task.model,
+        form=asked["form"],
+        question=task.question,
+        batched=task.batched,
+    )

@@ -1,0 +1,40 @@
+"""Running a job: a run directory, opened models, work, and what is left behind.
+
+    summary = run_job(job, JobRequest(out=Path("runs/demo")), observer)
+
+A job says what it is held to, which models it asks and what it does with them; a session of it
+opens the models and the run, goes on where an earlier session stopped, and leaves records that are
+written out. The package knows neither experiments nor judges: they are jobs.
+"""
+
+from habitus.running.job import (
+    ALIKE,
+    MODELS_MAY_CHANGE,
+    Job,
+    JobRequest,
+    Observer,
+    RunStoppedError,
+    RunSummary,
+    Silent,
+)
+from habitus.running.madeup import read_made_up
+from habitus.running.ordering import pilot_first, together, windowed
+from habitus.running.session import DONE, Session, run_job
+
+__all__ = [
+    "ALIKE",
+    "DONE",
+    "MODELS_MAY_CHANGE",
+    "Job",
+    "JobRequest",
+    "Observer",
+    "RunStoppedError",
+    "RunSummary",
+    "Session",
+    "Silent",
+    "pilot_first",
+    "read_made_up",
+    "run_job",
+    "together",
+    "windowed",
+]
