@@ -29,6 +29,7 @@ COMMANDS = {
     "results": "Follow, Avoid, adaptation and CCS of a run, with intervals.",
     "corpus": "Posts of Reddit dumps: build a corpus, sort it, have models answer it.",
     "judge": "Judges on the answers of a file or a run.",
+    "analyze": "How answers are framed: rankings, co-occurrence, maxims.",
 }
 HIDDEN = {"schemas": "Write the JSON Schemas of content files."}
 

@@ -1,0 +1,99 @@
+"""``habitus analyze``: how answers are framed, from the labels of judges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from habitus.cli.output import print_json, talk
+from habitus.cli.root import new_app
+
+if TYPE_CHECKING:
+    from habitus.framing import Framing
+
+app = new_app("How answers are framed: rankings, co-occurrence, maxims; from labels of judges.")
+
+_TOLD_EVERY = 25  # fits
+
+
+def analysis_names(incomplete: str) -> list[str]:
+    """Ids of analyses, for completion; no file is read."""
+    from habitus.content import listing
+
+    names = {path.stem for path in listing("experiments/analyses", "*.yaml")}
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+@app.command()
+def analyze(
+    run: Annotated[
+        str, typer.Argument(help="A run of labels: its directory, or its name in runs/.")
+    ],
+    analysis: Annotated[
+        str | None,
+        typer.Option(
+            "--analysis",
+            help="Id or path of an analysis file; chosen by the run when left out.",
+            autocompletion=analysis_names,
+        ),
+    ] = None,
+    questions: Annotated[
+        list[str] | None,
+        typer.Option("--question", help="A question of the file; repeatable. All by default."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="A folder for tables (CSV), results.json and figures."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print what the labels of a run say; no call is made.
+
+    What cannot be estimated is printed as n/a, with the reason.
+    """
+    from habitus.cli.finding import run_path
+    from habitus.framing import (
+        Asked,
+        analyse,
+        default_analysis,
+        find_analysis,
+        framings_json,
+        read_labels,
+    )
+    from habitus.store import RunDir
+
+    with RunDir.open(run_path(run), write=False) as opened:
+        rules = find_analysis(analysis or default_analysis(opened))
+        labels = read_labels(opened, rules)
+    found = analyse(labels, rules, Asked(tuple(questions or ()), progress=_tell))
+    if out is not None:
+        _write(found, out)
+    if as_json:
+        print_json(framings_json(found))
+    else:
+        _print(found)
+
+
+def _tell(done: int, total: int) -> None:
+    if done % _TOLD_EVERY == 0 and done < total:
+        talk(f"{done:,} of {total:,} fits")
+
+
+def _print(framings: Sequence[Framing]) -> None:
+    from habitus.cli.results import print_tables
+    from habitus.framing import framing_tables
+
+    for framing in framings:
+        print_tables(framing_tables(framing))
+
+
+def _write(framings: Sequence[Framing], folder: Path) -> None:
+    """Everything that goes into a folder."""
+    from habitus.framing import write_framings
+
+    written = write_framings(framings, folder)
+    # Figures of the same results belong here, each in the folder of its result.
+    talk(f"{len(written)} files written to {folder}")
