@@ -121,7 +121,7 @@ def test_the_analysis_of_franz_is_the_default(study: Terminal) -> None:
         pytest.param(["labels", "--question", "rq4"], "no question of the analysis", id="question"),
         pytest.param(
             ["labels", "--analysis", "ccbench"],
-            "no row has the fields that are compared (setting, target)",
+            "no row has all the fields that are compared (setting, target, group)",
             id="fields",
         ),
     ],
@@ -136,7 +136,7 @@ def test_a_mistake_is_one_message(arguments: list[str], message: str, study: Ter
 def test_completion_knows_the_analyses() -> None:
     from habitus.cli.analyze import analysis_names
 
-    assert analysis_names("") == ["ccbench", "franz"]
+    assert analysis_names("") == ["answers", "ccbench", "franz"]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """Planted truth: a corpus with known prevalences and couplings, over many seeds.
 
 Three models answer the same posts. A post leans towards a characteristic, in all models alike, so
-that labels of one post are not independent. Two models are equally often insiders, and all three show one
-characteristic equally often: a ``>`` between equals is wrong, and so is one that points the wrong way. The numbers that these tests
-print are in ``docs/planted-truth.md``.
+that labels of one post are not independent. Two models are equally often insiders, and all three show
+one characteristic equally often: a ``>`` between equals is wrong, and so is one that points the wrong
+way. The numbers that these tests print are in ``docs/planted-truth.md``.
 """
 
 from __future__ import annotations

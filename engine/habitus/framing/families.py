@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from habitus.framing.analysisfile import AnalysisFile
 from habitus.framing.fitting import Fitted
 from habitus.statistics import benjamini_hochberg
 
-Key = tuple[str, ...]
+Key = tuple[Hashable, ...]
 Place = tuple[int, str, int]  # of a record: its fit, the side, its number there
 
 
@@ -35,7 +35,7 @@ def corrected(fits: Sequence[Fitted[Any, Any]], rules: AnalysisFile) -> list[Fit
 
 def _key(fit: Fitted[Any, Any], side: str, rules: AnalysisFile) -> Key:
     """What tests of one family have in common."""
-    subset = (fit.subset.name,) if rules.fdr.family in {"fit", "subset"} else ()
+    subset = (fit.subset,) if rules.fdr.family in {"fit", "subset"} else ()
     name = (fit.name,) if rules.fdr.family == "fit" else ()
     return (*subset, *name, *((side,) if rules.fdr.sides == "apart" else ()))
 

@@ -51,15 +51,17 @@ def divide(frame: Frame, compare: CompareFile) -> Division:
     """
     kept = np.ones(len(frame), dtype=bool)
     left_out: dict[str, int] = {}
-    for name in dict.fromkeys((*compare.fields(), compare.cluster)):
+    names = tuple(dict.fromkeys((*compare.fields(), compare.cluster)))
+    for name in names:
         without = kept & (frame.field(name).codes < 0)
         if without.any():
             left_out[name] = int(without.sum())
         kept &= ~without
     if not kept.any():
         raise UsageError(
-            f"no row has the fields that are compared ({', '.join(compare.fields())}); "
-            f"{', '.join(f'{n:,} lack {name}' for name, n in left_out.items())}"
+            f"no row has all the fields that are compared ({', '.join(names)}): "
+            f"{', '.join(f'{n:,} lack {name}' for name, n in left_out.items())}; choose an "
+            "analysis of fields that the items have (--analysis)"
         )
     level, cluster = frame.field(compare.level), frame.field(compare.cluster)
     levels = _ordered(level, kept, compare)
