@@ -145,7 +145,7 @@ def _draw_panel(axes: Axes, table: DeltaTable, panel: Direction, rows: Sequence[
     axes.axvline(0, color=DARK, linewidth=0.8, zorder=1.5)
     axes.grid(axis="x")
     axes.xaxis.set_major_formatter(lambda value, _: decimal(value) if value else "0")
-    axes.locator_params(axis="x", nbins=5)
+    axes.locator_params(axis="x", nbins=6)
     for row in rows:
         if row.left_out:
             _draw_text(axes, 0.02, row.y, "a fit does not converge")
