@@ -154,11 +154,12 @@ def label_run(
     labels: Sequence[Label],
     made_up: Sequence[str] = (),
     verdicts: Sequence[Mapping[str, Any]] | None = None,
+    kind: str = "posts",
 ) -> Path:
     """A run of labels on the disk."""
     note = {
         "origin": "test",
-        "kind": "posts",
+        "kind": kind,
         "made_up": list(made_up),
         "limit": None,
         "verdicts": list(franz_verdicts() if verdicts is None else verdicts),

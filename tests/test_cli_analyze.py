@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from framing_fixture import franz_labels, items_of, label_run
-from habitus.tables import csv_text, safe_cell
+from habitus.cells import safe_cell
+from habitus.corpora.stored import Post, PostWriter
+from habitus.tables import csv_text
 from study_fixture import Terminal, terminal_in
 
 QUICK = """\
@@ -72,7 +74,7 @@ def test_files_hold_every_table_in_full(study: Terminal) -> None:
     assert code == 0
     assert "files written to out" in err
     folder = study.folder / "out" / "quick"
-    names = {path.name for path in folder.iterdir()}
+    names = {path.name for path in folder.iterdir() if path.suffix in {".csv", ".txt"}}
     assert names == {
         *("prevalences.csv", "comparisons.csv", "rankings.csv", "deltas.csv"),
         *("delta_comparisons.csv", "movements.csv", "notes.txt"),
@@ -85,6 +87,21 @@ def test_files_hold_every_table_in_full(study: Terminal) -> None:
     assert {row["country"] for row in rows} == {"'=cmd()", "korea"}
     assert {p["country"] for p in kept} == {"=cmd()", "korea"}
     assert "GEE" in (folder / "notes.txt").read_text(encoding="utf-8")
+
+
+def test_figures_of_each_result_stand_with_its_tables(study: Terminal) -> None:
+    with PostWriter(study.folder / "posts.parquet") as posts:
+        posts.write(Post("a", "Rice?", "Which?", "IndianFood", "india", None, 3))
+    code, _, err = study(
+        *("analyze", "labels", "--analysis", "quick.yaml", "-o", "out", "--posts", "posts.parquet")
+    )
+    assert code == 0
+    names = {path.name for path in (study.folder / "out" / "quick").iterdir()}
+    assert {"prevalence.svg", "prevalence.png", "cooccurrence.svg"} <= names
+    assert "quick: no figure maxims: the analysis asks for no prevalence of a maxim" in err
+    assert "quick: no figure categories: the posts have no category" in err
+    svg = (study.folder / "out" / "quick" / "prevalence.svg").read_text(encoding="utf-8")
+    assert "=cmd()" in svg
 
 
 def test_the_analysis_of_franz_is_the_default(study: Terminal) -> None:
@@ -100,6 +117,7 @@ def test_the_analysis_of_franz_is_the_default(study: Terminal) -> None:
     [
         pytest.param(["nowhere"], "there is no run at runs/nowhere", id="run"),
         pytest.param(["labels", "--analysis", "frans"], "did you mean 'franz'?", id="analysis"),
+        pytest.param(["labels", "--posts", "x"], "written with --out", id="posts"),
         pytest.param(["labels", "--question", "rq4"], "no question of the analysis", id="question"),
         pytest.param(
             ["labels", "--analysis", "ccbench"],
@@ -118,7 +136,7 @@ def test_a_mistake_is_one_message(arguments: list[str], message: str, study: Ter
 def test_completion_knows_the_analyses() -> None:
     from habitus.cli.analyze import analysis_names
 
-    assert analysis_names("") == ["ccbench", "franz"]
+    assert analysis_names("") == ["answers", "ccbench", "franz"]
 
 
 @pytest.mark.parametrize(

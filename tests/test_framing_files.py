@@ -157,6 +157,13 @@ def test_the_shipped_analysis_of_franz_is_that_of_the_paper() -> None:
     assert violated == set(third.prevalence)
 
 
+def test_the_shipped_analysis_of_any_answers_asks_what_franz_asks() -> None:
+    franz, answers = (find_analysis(name, shipped_root()) for name in ("franz", "answers"))
+    assert answers.compare.subsets.by == ()
+    asked = {"id", "title", "compare"}
+    assert answers.model_dump(exclude=asked) == franz.model_dump(exclude=asked)
+
+
 def read(path: Path, analysis: Any = None) -> Labels:
     with RunDir.open(path, write=False) as run:
         return read_labels(run, analysis or rules())
@@ -374,10 +381,17 @@ class TestNorms:
 
     def test_the_analysis_is_chosen_by_the_items(self, tmp_path: Path) -> None:
         chosen = []
-        for name, items in (("posts", items_of(1)), ("responses", responses())):
-            with RunDir.open(label_run(tmp_path / name, items, []), write=False) as run:
+        plain = [item.model_copy(update={"fields": {"year": "2019"}}) for item in items_of(1)]
+        for name, kind, items in (
+            ("posts", "posts", plain),
+            ("countries", "rows", items_of(1)),
+            ("rows", "rows", plain),
+            ("responses", "responses", responses()),
+        ):
+            path = label_run(tmp_path / name, items, [], kind=kind)
+            with RunDir.open(path, write=False) as run:
                 chosen.append(default_analysis(run))
-        assert chosen == ["franz", "ccbench"]
+        assert chosen == ["franz", "franz", "answers", "ccbench"]
 
 
 def test_labels_of_other_judges_pass_by(tmp_path: Path) -> None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import csv
 import io
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from habitus.cells import safe_cell
+
 UNDEFINED = "n/a"
-_FORMULA = frozenset("=+-@")
-_UNSEEN = {"Cc", "Cf", "Zs", "Zl", "Zp"}  # what a spreadsheet may skip before a formula
 
 Value = str | int | float | bool | None
 
@@ -70,21 +69,13 @@ def with_interval(value: float | None, found: Ends | None, *, signed: bool = Fal
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
     """A table as CSV: numbers in full, undefined as an empty cell, no cell that runs as a formula.
 
-    A text that a spreadsheet would take for a formula (it begins with ``=``, ``+``, ``-`` or ``@``,
-    or with blanks and unseen characters before one) gets an apostrophe in front.
+    What a spreadsheet would take for a formula is written as ``safe_cell`` writes it.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([safe_cell(column) for column in columns])
     writer.writerows([[_csv_cell(value) for value in row] for row in rows])
     return out.getvalue()
-
-
-def safe_cell(text: str) -> str:
-    """A text that no spreadsheet runs: an apostrophe is put before what could be a formula."""
-    seen = next((c for c in text if unicodedata.category(c) not in _UNSEEN), "")
-    starts = text[:1] in {"\t", "\r", "\n"}
-    return f"'{text}" if starts or unicodedata.normalize("NFKC", seen)[:1] in _FORMULA else text
 
 
 def _csv_cell(value: Value) -> str | int | float:

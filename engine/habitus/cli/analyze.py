@@ -12,6 +12,7 @@ from habitus.cli.output import print_json, talk
 from habitus.cli.root import new_app
 
 if TYPE_CHECKING:
+    from habitus.corpora import Share
     from habitus.framing import Framing
 
 app = new_app("How answers are framed: rankings, co-occurrence, maxims; from labels of judges.")
@@ -48,6 +49,10 @@ def analyze(
         Path | None,
         typer.Option("-o", "--out", help="A folder for tables (CSV), results.json and figures."),
     ] = None,
+    posts: Annotated[
+        Path | None,
+        typer.Option("--posts", help="A Parquet file of posts, for the figure of categories."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print what the labels of a run say; no call is made.
@@ -65,12 +70,13 @@ def analyze(
     )
     from habitus.store import RunDir
 
+    shares = _shares(posts, out)
     with RunDir.open(run_path(run), write=False) as opened:
         rules = find_analysis(analysis or default_analysis(opened))
         labels = read_labels(opened, rules)
     found = analyse(labels, rules, Asked(tuple(questions or ()), progress=_tell))
     if out is not None:
-        _write(found, out)
+        _write(found, out, shares)
     if as_json:
         print_json(framings_json(found))
     else:
@@ -90,10 +96,26 @@ def _print(framings: Sequence[Framing]) -> None:
         print_tables(framing_tables(framing))
 
 
-def _write(framings: Sequence[Framing], folder: Path) -> None:
+def _shares(posts: Path | None, out: Path | None) -> Sequence[Share] | None:
+    """What the figure of categories is about; read first, since fits take a while."""
+    from habitus.corpora import read_shares
+    from habitus.errors import UsageError
+
+    if posts is None:
+        return None
+    if out is None:
+        raise UsageError("--posts is for a figure, and figures are written with --out")
+    return read_shares(posts)
+
+
+def _write(framings: Sequence[Framing], folder: Path, shares: Sequence[Share] | None) -> None:
     """Everything that goes into a folder."""
     from habitus.framing import write_framings
+    from habitus.reports import skipped_figures, write_figures
 
     written = write_framings(framings, folder)
-    # Figures of the same results belong here, each in the folder of its result.
+    for framing in framings:
+        written += write_figures(framing, folder / framing.id, shares)
+        for skipped in skipped_figures(framing, shares):
+            talk(f"{framing.id}: no figure {skipped.name}: {skipped.reason}")
     talk(f"{len(written)} files written to {folder}")

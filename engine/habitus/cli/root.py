@@ -30,6 +30,7 @@ COMMANDS = {
     "corpus": "Posts of Reddit dumps: build a corpus, sort it, have models answer it.",
     "judge": "Judges on the answers of a file or a run.",
     "analyze": "How answers are framed: rankings, co-occurrence, maxims.",
+    "export": "A run as files for others: the consensus subset.",
 }
 HIDDEN = {"schemas": "Write the JSON Schemas of content files."}
 

@@ -32,7 +32,7 @@ def notes(told: Told, used: frozenset[str]) -> Iterator[str]:
     """The lines; ``used`` are the characteristics that the result is about."""
     if told.labels.made_up:
         names = ", ".join(told.labels.made_up)
-        yield f"SYNTHETIC: no model gave the answers or labels of {names}"
+        yield f"SYNTHETIC: answers or labels were made up, no model gave them ({names})"
     yield from _rules(told)
     yield from _codings(told, used)
     yield from _left_out(told)

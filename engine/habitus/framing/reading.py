@@ -45,6 +45,7 @@ class Verdict(BaseModel):
 class Labelling(BaseModel):
     """What ``labelling.json`` of a run says, as far as an analysis asks."""
 
+    kind: str = ""
     made_up: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...]
 
@@ -83,9 +84,17 @@ class Labels:
 
 
 def default_analysis(run: RunDir) -> str:
-    """The analysis for a run: ``ccbench`` where its items have a setting, ``franz`` otherwise."""
+    """The analysis for a run, by what its items are.
+
+    ``ccbench`` where they have a setting, ``franz`` for posts (or rows with country and category),
+    ``answers`` for any others.
+    """
     first = next(run.records.iterate(ITEMS, JudgedItem), None)
-    return "ccbench" if first is not None and "setting" in first.fields else "franz"
+    fields = first.fields.keys() if first is not None else set()
+    if "setting" in fields:
+        return "ccbench"
+    posts = Labelling.read(run).kind == "posts" or {"country", "category"} <= fields
+    return "franz" if posts else "answers"
 
 
 def read_labels(run: RunDir, analysis: AnalysisFile) -> Labels:
