@@ -25,7 +25,6 @@ from habitus.framing import (
     Subset,
     analyse,
     direction,
-    framing_tables,
     movements,
     notation,
 )
@@ -520,7 +519,7 @@ def test_deltas_in_brief_count_by_the_first_field() -> None:
 def test_every_choice_is_printed_with_the_result() -> None:
     labels = {"ins": drawn((0.4, 0.5, 0.6)), "emo": drawn((0.4, 0.5, 0.6), seed=2)}
     (found,) = analyse(labels_of(frame_of(labels)), rules())
-    told = "\n".join(framing_tables(found)[-1].notes)
+    told = "\n".join(found.notes)
     for word in (
         *("exchangeable, of pairs independence", "covariance: robust", "equal log-odds"),
         *("one characteristic or pair in one subset", "apart", "do not count", "q < 0.05"),

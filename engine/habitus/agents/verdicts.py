@@ -67,6 +67,7 @@ _WORD = re.compile(r"([^\s*_`#]+)[ \t*_`]+\Z")
 _NOT_A_LABEL = re.compile(  # of a sentinel, or of a field of JSON
     r"##(.+)## is not a label of the list|[^:]+: ['\"](.+)['\"] is not one of \[.*", re.DOTALL
 )
+_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _SENTENCE_END = re.compile(r"[.!?;][\"'\u201d\u2019)]*\s")
 _LEAD_ROOM = 80  # characters that marks and a leading word may take
 _LED = 12  # letters of lead-in that a quotation shares with the judged text
@@ -136,9 +137,13 @@ class SentinelReader:
 
     @cached_property
     def _shown(self) -> frozenset[str | None]:
-        """Labels that the judged text marks."""
-        texts = map(normal_text, self.judged)
-        return frozenset(t.label for text in texts for t in marked_labels(text, self.labels))
+        """Labels that the judged text marks, or has on a line of their own in whatever marks."""
+        texts = [normal_text(text) for text in self.judged]
+        lines = (line for text in texts for line in text.split("\n") if len(line) < _LEAD_ROOM)
+        bare = (self.labels.find(_EDGES.sub("", line)) for line in lines)
+        return frozenset(
+            [*(t.label for text in texts for t in marked_labels(text, self.labels)), *bare]
+        )
 
     def _fault(self, own: str, token: Token, tokens: Sequence[Token]) -> str:
         """Why a label at the end is no answer, although it is the only one there."""

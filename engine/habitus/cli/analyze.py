@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
 app = new_app("How answers are framed: rankings, co-occurrence, maxims; from labels of judges.")
 
 _TOLD_EVERY = 25  # fits
+_SHORT = 40  # rows of a table that is printed without being asked for
+
+
+class Table(StrEnum):
+    """The tables of an analysis."""
+
+    ALL = "all"
+    RANKINGS = "rankings"
+    PREVALENCE = "prevalence"
+    DIFFERENCES = "differences"
+    DELTAS = "deltas"
+    DELTA_DIFFERENCES = "delta-differences"
+    BRIEF = "brief"
+    SET_ASIDE = "set-aside"
 
 
 def analysis_names(incomplete: str) -> list[str]:
@@ -53,6 +68,10 @@ def analyze(
         Path | None,
         typer.Option("--posts", help="A Parquet file of posts, for the figure of categories."),
     ] = None,
+    tables: Annotated[
+        list[Table] | None,
+        typer.Option("--table", help="A table to print; repeatable. The short ones by default."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print what the labels of a run say; no call is made.
@@ -80,7 +99,7 @@ def analyze(
     if as_json:
         print_json(framings_json(found))
     else:
-        _print(found)
+        _print(found, tables or ())
 
 
 def _tell(done: int, total: int) -> None:
@@ -88,12 +107,27 @@ def _tell(done: int, total: int) -> None:
         talk(f"{done:,} of {total:,} fits")
 
 
-def _print(framings: Sequence[Framing]) -> None:
+def _print(framings: Sequence[Framing], wanted: Sequence[Table]) -> None:
+    from habitus.cli.output import print_note, print_text
     from habitus.cli.results import print_tables
     from habitus.framing import framing_tables
 
     for framing in framings:
-        print_tables(framing_tables(framing))
+        tables = framing_tables(framing)
+        shown = [name for name in tables if _is_shown(name, len(tables[name].rows), wanted)]
+        print_tables([tables[name] for name in shown])
+        print_text("")
+        for note in framing.notes:
+            print_note(note)
+        for name in () if wanted else (name for name in tables if name not in shown):
+            print_note(f"{len(tables[name].rows):,} rows more: --table {name}")
+
+
+def _is_shown(name: str, rows: int, wanted: Sequence[Table]) -> bool:
+    """Whether a table was asked for; without a word, the rankings and whatever is short."""
+    if wanted:
+        return Table.ALL in wanted or name in wanted
+    return name == Table.RANKINGS or rows <= _SHORT
 
 
 def _shares(posts: Path | None, out: Path | None) -> Sequence[Share] | None:

@@ -3,7 +3,7 @@
     analysis = find_analysis("franz")
     labels = read_labels(run, analysis)
     for framing in analyse(labels, analysis):
-        for table in framing_tables(framing): ...
+        for name, table in framing_tables(framing).items(): ...
 
 How often a level (a model, a setting, a culture) shows a characteristic; what goes with what; with
 intervals, tests and their correction, and a plain reason wherever nothing can be said. Which

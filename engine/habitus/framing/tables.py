@@ -19,26 +19,19 @@ class _Ends:
     high: float
 
 
-def framing_tables(framing: Framing) -> list[TextTable]:
-    """Every table that has rows; the choices behind all of them stand below the last."""
+def framing_tables(framing: Framing) -> dict[str, TextTable]:
+    """Every table that has rows, by its name. The choices behind them are the framing's notes."""
     keys = tuple(dict.fromkeys(name for part in framing.subsets for name, _ in part.fields))
-    made = (
-        _ranking_table(framing, keys),
-        _prevalence_table(framing, keys),
-        _comparison_table(framing, keys),
-        _delta_table(framing, keys),
-        _delta_comparison_table(framing, keys),
-        _movement_table(framing, keys),
-        _set_aside_table(framing, keys),
-    )
-    tables = [table for table in made if table.rows]
-    if not tables:
-        return []
-    last = tables[-1]
-    tables[-1] = TextTable(
-        last.title, last.columns, last.rows, (*last.notes, *framing.notes), last.keys
-    )
-    return tables
+    made = {
+        "rankings": _ranking_table(framing, keys),
+        "prevalence": _prevalence_table(framing, keys),
+        "differences": _comparison_table(framing, keys),
+        "deltas": _delta_table(framing, keys),
+        "delta-differences": _delta_comparison_table(framing, keys),
+        "brief": _movement_table(framing, keys),
+        "set-aside": _set_aside_table(framing, keys),
+    }
+    return {name: table for name, table in made.items() if table.rows}
 
 
 def p_text(value: float | None) -> str:
