@@ -94,7 +94,7 @@ def comparison_page(
     blocks: list[Block] = [Heading(found.title, 1), Gap()]
     blocks += [Heading(found.asked_by, 3, "person"), Paragraph(found.question, bar="\u2503 "), Gap()]
     blocks += _tabs(found, column) if not beside else []
-    blocks.append(_row([_answer(found, n, n == column and beside, notes) for n in shown]))
+    blocks.append(_row([_answer(found, n, n == column, beside, notes) for n in shown]))
     blocks += [Gap(), Heading(found.judged)]
     for band in found.bands:
         blocks.append(Gap())
@@ -116,10 +116,13 @@ def _tabs(found: Comparison, column: int) -> list[Block]:
     return [Paragraph(" ".join(names), "strong")] if len(names) > 1 else []
 
 
-def _answer(found: Comparison, number: int, current: bool, notes: Notes | None) -> tuple[Block, ...]:
+def _answer(
+    found: Comparison, number: int, current: bool, beside: bool, notes: Notes | None
+) -> tuple[Block, ...]:
     column = found.columns[number]
-    name = f"> {column.name}" if current else column.name
-    blocks: list[Block] = [Heading(name, 3, "assistant")]
+    name = f"> {column.name}" if current and beside else column.name
+    tabbed = len(found.columns) > 1 and not beside
+    blocks: list[Block] = [] if tabbed else [Heading(name, 3, "assistant")]
     if column.fate:
         blocks.append(Paragraph(column.fate, "bad"))
     blocks += remarks(column.id, notes)

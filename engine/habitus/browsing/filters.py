@@ -10,7 +10,7 @@ that the persona avoids. The filter knows what it asks for, not how that is foun
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Self
 
@@ -71,6 +71,10 @@ class Filter:
         asked = (self.state, self.verdict, self.label)
         return any(asked) or self.targets_disagree == YES or self.evaluators_disagree == YES
 
+    def heeded_by(self, view: str) -> bool:
+        """Whether a view knows of all that is asked for."""
+        return {name for name in NAMES if getattr(self, name)} <= HEEDED[view]
+
     def wants(self, fact: Fact, facts: Facts) -> bool:
         """Whether one verdict is as asked."""
         said = f"{fact.about}={fact.said}"
@@ -96,3 +100,11 @@ class Filter:
 
 
 NAMES = tuple(field.name for field in fields(Filter))
+_ANSWERS = {"culture", "topic", "setting", "target", "outcome", "marked"}
+_ANSWERS |= {"targets_disagree", "evaluators_disagree"}
+#: The fields that each view knows.
+HEEDED: Mapping[str, frozenset[str]] = {
+    "transcripts": frozenset({"culture", "session", "outcome", "marked"}),
+    "responses": frozenset(_ANSWERS | {"state", "verdict"}),
+    "judges": frozenset(_ANSWERS | {"label"}),
+}

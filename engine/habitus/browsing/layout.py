@@ -32,7 +32,10 @@ from habitus.content.visible import safe_text
 
 Row = tuple[Span, ...]
 BETWEEN = " \u2502 "
+MEASURE = 96  # cells of running text: longer rows are hard to read
 _UNLIMITED = 0
+_LEAST = 4  # cells that a row has however narrow the terminal is: two of the widest letters
+_HANGS = 12  # leads up to here have the text beside them; it goes on under longer ones
 _WORDS = re.compile(r"\s*\S+|\s+")
 _INDENT = re.compile(r"[ \u3000]*(?:[-*\u2022] |\d{1,3}[.)] )?")
 _TAB = "    "
@@ -45,7 +48,8 @@ def lay_out(
 
     Args:
         document: what to show.
-        width: cells in a row; 0 wraps nothing, and puts cells below each other.
+        width: cells in a row, of which running text takes ``MEASURE`` at most; 0 wraps nothing, and
+            puts cells below each other.
         unfolded: keys of what is not folded away; None unfolds all.
     """
     return list(_blocks(document.blocks, width, unfolded))
@@ -64,12 +68,13 @@ def _blocks(
 
 
 def _block(block: Block, width: int, unfolded: Collection[str] | None) -> Iterator[Row]:
+    measure = min(width, MEASURE)
     match block:
         case Heading():
-            for line in wrapped(block.text, width):
+            for line in wrapped(block.text, measure):
                 yield (Span(line, block.style),)
         case Paragraph():
-            yield from _paragraph(block, width)
+            yield from _paragraph(block, measure)
         case Folded():
             yield from _folded(block, width, unfolded)
         case Beside():
@@ -81,18 +86,17 @@ def _block(block: Block, width: int, unfolded: Collection[str] | None) -> Iterat
 def _paragraph(block: Paragraph, width: int) -> Iterator[Row]:
     bar, lead = safe_text(block.bar, lines=False), safe_text(block.lead, lines=False)
     bars = (Span(bar, "dim"),) if bar else ()
-    used = cell_len(bar)
-    beside = cell_len(lead)
-    if width and beside > (width - used) // 2:  # a long lead gets rows of its own
-        for line in wrapped(lead, width - used):
-            yield (*bars, Span(line, block.lead_style))
-        lead, beside = "", 0
-    room = max(4, width - used - beside) if width else _UNLIMITED
-    first = True
-    for line in wrapped(block.text, room):
-        before = (Span(lead, block.lead_style) if first else Span(" " * beside),) if beside else ()
-        yield (*bars, *before, Span(line, block.style))
-        first = False
+    room = max(_LEAST, width - cell_len(bar)) if width else _UNLIMITED
+    hangs = cell_len(lead) if cell_len(lead) <= _HANGS else 2
+    left = len(lead)  # characters of the lead that are still to be shown
+    for line in wrapped(lead + block.text, room, hangs if lead else None):
+        set_in = 0 if left == len(lead) else len(line) - len(line.lstrip(" "))
+        cut = min(len(line), set_in + left) if left else 0
+        if cut:
+            yield (*bars, Span(line[:cut], block.lead_style), Span(line[cut:], block.style))
+        else:
+            yield (*bars, Span(line, block.style))
+        left -= min(left, cut - set_in) if cut else left
 
 
 def _folded(block: Folded, width: int, unfolded: Collection[str] | None) -> Iterator[Row]:
@@ -125,42 +129,48 @@ def cell_width(width: int, count: int) -> int:
     return max(4, (width - len(BETWEEN) * (count - 1)) // max(1, count))
 
 
-def wrapped(text: str, width: int) -> Iterator[str]:
-    """The rows of a text, made safe; an empty text is one empty row."""
-    for line in safe_text(text).replace("\t", _TAB).split("\n"):
-        if not width or len(line) * 2 <= width or cell_len(line) <= width:
-            yield line
+def wrapped(text: str, width: int, hangs: int | None = None) -> Iterator[str]:
+    """The rows of a text, made safe; an empty text is one empty row.
+
+    ``hangs`` is how far all rows but the first are set in; by default as far as their line began.
+    """
+    for number, line in enumerate(safe_text(text).replace("\t", _TAB).split("\n")):
+        before = " " * hangs if hangs is not None and number else ""
+        if not width or len(line) * 2 + len(before) <= width:
+            yield before + line
+        elif cell_len(line) + len(before) <= width:
+            yield before + line
         else:
-            yield from _wrapped_line(line, width)
+            yield from _wrapped_line(before + line, max(_LEAST, width), hangs)
 
 
-def _wrapped_line(line: str, width: int) -> Iterator[str]:
+def _wrapped_line(line: str, width: int, hangs: int | None) -> Iterator[str]:
     indent = _INDENT.match(line)
-    set_in = " " * min(cell_len(indent[0]) if indent else 0, width // 2)
+    begins = cell_len(indent[0]) if indent else 0
+    set_in = " " * min(begins if hangs is None else hangs, width // 2)
     row, used = "", 0
     for word in _WORDS.findall(line):
         length = cell_len(word)
-        if row and used + length > width:
+        if row.strip() and used + length > width:
             yield row
-            word = word.lstrip()  # noqa: PLW2901  (the blanks are where the row ends)
             row, used = set_in, len(set_in)
+            word = word.lstrip()  # noqa: PLW2901  (the blanks are where the row ends)
             length = cell_len(word)
-        if used + length > width:
-            *full, word = _cut(row + word, width, set_in)  # noqa: PLW2901
+        row, used = row + word, used + length
+        if used > width:
+            *full, row = _cut(row, width, set_in)
             yield from full
-            row, used = word, cell_len(word)
-        else:
-            row, used = row + word, used + length
+            used = cell_len(row)
     yield row
 
 
 def _cut(text: str, width: int, set_in: str) -> Iterator[str]:
-    """A text that has a word longer than a row, cut between letters."""
-    first, *_ = chop_cells(text, width)
+    """A row that a word makes too long, cut between letters."""
+    first = chop_cells(text, width)[0]
     yield first
     rest = text[len(first) :]
     if rest:
-        yield from (set_in + part for part in chop_cells(rest, max(2, width - len(set_in))))
+        yield from (set_in + part for part in chop_cells(rest, width - len(set_in)))
 
 
 def highlighted(row: Row, needle: str) -> Row:

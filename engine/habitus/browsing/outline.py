@@ -50,6 +50,19 @@ class Wanted:
         return self.found is None or key in self.found
 
 
+    def wants_member(self, group: str, name: str, failed: Mapping[str, Outcome]) -> bool:
+        """Whether one answer of a group is as asked, by what was said of it or how it ended."""
+        facts = self.facts.by_group.get(group, ()) if self.facts else ()
+        mine = [fact for fact in facts if fact.member == name]
+        if any(self.filter.wants(fact, self.facts) for fact in mine if self.facts):
+            return True
+        if self.filter.of_verdicts or mine:
+            return not self.filter.of_verdicts and self.filter.outcome == str(
+                failed.get(name, Outcome.OK)
+            )
+        return self.filter.outcome in {"", str(failed.get(name, Outcome.OK))}
+
+
 def session_tree(index: StudyIndex, wanted: Wanted = Wanted()) -> tuple[Node, ...]:
     """Cultures, their personas, and the attempts at the sessions of each."""
     return _under(
@@ -137,7 +150,7 @@ def label_tree(index: LabelIndex, wanted: Wanted = Wanted()) -> tuple[Node, ...]
         (*_two(group.above), (Node(group.key, group.label, (), (group.key, *group.members)),))
         for group in index.groups.values()
         if _wants_topic(group, topics, wanted.filter)
-        and _wants_group(group, _no_keys(group), index.failed, wanted)
+        and _wants_group(group, _no_keys(group), index.failed, wanted, named=False)
     )
     return _under(rows, {})
 
@@ -168,7 +181,9 @@ def _wants_group(
     members: Iterable[tuple[str, str, str]],
     failed: Mapping[str, Outcome],
     wanted: Wanted,
+    named: bool = True,
 ) -> bool:
+    """Whether a group is wanted; ``named``: its members have their targets and settings."""
     asked = wanted.filter
     if not wanted.finds(group.key):
         return False
@@ -177,7 +192,7 @@ def _wants_group(
     facts = wanted.facts.by_group.get(group.key, ()) if wanted.facts else ()
     if any(asked.wants(fact, wanted.facts) for fact in facts if wanted.facts):
         return True
-    if asked.of_verdicts:
+    if asked.of_verdicts or (not named and (asked.target or asked.setting)):
         return False
     return any(
         asked.wants_answer(target or asked.target, setting or asked.setting)

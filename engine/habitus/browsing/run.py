@@ -41,7 +41,16 @@ from habitus.browsing.index import (
     response_key,
 )
 from habitus.browsing.notes import FILE, Notes
-from habitus.browsing.outline import View, attempt_word
+from habitus.browsing.filters import Filter
+from habitus.browsing.outline import (
+    View,
+    Wanted,
+    attempt_word,
+    label_tree,
+    leaves,
+    question_tree,
+    session_tree,
+)
 from habitus.browsing.transcripts import (
     check_page,
     culture_page,
@@ -50,9 +59,10 @@ from habitus.browsing.transcripts import (
     sessions_block,
 )
 from habitus.errors import NotFoundError, UsageError
-from habitus.records import Attempt
+from habitus.records import Attempt, Outcome
 from habitus.store import RunDir
 
+_ANSWERS: tuple[tuple[View, str], ...] = (("responses", "response"), ("judges", "item"))
 _WATCHED = ("run.sqlite", "run.sqlite-wal", "study.json", "labelling.json", FILE)
 
 
@@ -253,17 +263,37 @@ class Browsed:
         if self.labels is not None:
             yield from self.labels.items
 
-    def listing(self) -> Iterator[tuple[str, str, str]]:
-        """Id, kind and fate of all that can be looked at."""
-        if self.study is not None:
-            for sessions in self.study.sessions.values():
-                for key in (key for keys in sessions.values() for key in keys):
-                    yield key.id, "session", attempt_word(self.study, key)
-            for name in self.study.responses:
-                yield name, "response", str(self.study.failed.get(name, "ok"))
-        if self.labels is not None:
-            for name in self.labels.items:
-                yield name, "item", str(self.labels.failed.get(name, "ok"))
+    def listing(self, asked: Filter | None = None) -> Iterator[tuple[str, str, str]]:
+        """Id, kind and fate of what can be looked at: all of it, or what a filter finds.
+
+        A view that does not heed all that is asked for gives nothing.
+        """
+        asked = asked or Filter()
+        if "transcripts" in self.views and asked.heeded_by("transcripts"):
+            yield from self._sessions(asked)
+        for view, kind in _ANSWERS:
+            if view in self.views and asked.heeded_by(view):
+                yield from self._answers(view, kind, asked)
+
+    def _sessions(self, asked: Filter) -> Iterator[tuple[str, str, str]]:
+        study = self.study
+        wanted = Wanted(asked, marked=self.notes.items())
+        for leaf in leaves(session_tree(study, wanted)) if study else ():
+            key = attempt_key(leaf.key)
+            if key is not None and study is not None:
+                yield key.id, "session", attempt_word(study, key)
+
+    def _answers(self, view: View, kind: str, asked: Filter) -> Iterator[tuple[str, str, str]]:
+        index = self.labels if view == "judges" else self.study
+        if index is None:
+            return
+        facts = self.facts(view) if asked.as_pairs() else None
+        wanted = Wanted(asked, facts, self.notes.items())
+        make = label_tree(index, wanted) if isinstance(index, LabelIndex) else question_tree(index, wanted)
+        for leaf in leaves(make):
+            for name in index.groups[leaf.key].members if leaf.items else ():
+                if facts is None or wanted.wants_member(leaf.key, name, index.failed):
+                    yield name, kind, str(index.failed.get(name, Outcome.OK))
 
     def page(self, name: str) -> Page:
         """The page of anything that has an id; of a response or item, that one alone.

@@ -57,7 +57,6 @@ def persona_page(name: str, kept: Materials, history: History | None) -> Documen
             *_history(history),
             Gap(),
             *_values(persona),
-            Gap(),
             *_norms(persona, kept, history, {}),
         ),
     )
@@ -77,7 +76,6 @@ def check_page(attempt: Attempt, kept: Materials, history: History | None) -> Do
             *_check(attempt.check),
             Gap(),
             *_values(persona),
-            Gap(),
             *_norms(persona, kept, history, said),
         ),
     )
@@ -139,7 +137,7 @@ def _norms(
     rest = [norm for norm in persona.states if norm not in told]
     parts = [("Norms that this session shows", told), ("Other norms", rest)]
     for title, names in parts if told else [("Norms", rest)]:
-        yield Heading(title)
+        yield from (Gap(), Heading(title))
         for norm in sorted(names, key=lambda name: persona.states[name] == 0):
             yield from _norm(norm, persona.states[norm], kept, history, said.get(norm))
 

@@ -30,6 +30,7 @@ COMMANDS = {
     "corpus": "Posts of Reddit dumps: filter, sort and answer them.",
     "judge": "Judges on the answers of a file or a run.",
     "analyze": "How answers are framed: rankings, co-occurrence, maxims.",
+    "view": "Transcripts, responses and labels of a run, to read.",
     "export": "A run as files for others: the consensus subset.",
 }
 HIDDEN = {"schemas": "Write the JSON Schemas of content files."}
