@@ -9,7 +9,7 @@ documents of blocks; what shows them (a terminal, a pipe, a file) lays them out.
 ``notes.jsonl``. The package knows no terminal library and no keys.
 """
 
-from habitus.browsing.comparisons import Comparison, comparison_page, fits
+from habitus.browsing.comparisons import Comparison, comparison_page
 from habitus.browsing.document import Document, Span, Style
 from habitus.browsing.facts import Facts
 from habitus.browsing.filters import Filter
@@ -46,7 +46,6 @@ __all__ = [
     "Wanted",
     "attempt_key",
     "comparison_page",
-    "fits",
     "highlighted",
     "json_text",
     "label_tree",

@@ -69,6 +69,7 @@ def _response_column(
         fate=_fate(response),
         text=response.text,
         folded=tuple((title, text) for title, text in folded if text),
+        row=f"{key.target} r{key.repeat}",
     )
 
 

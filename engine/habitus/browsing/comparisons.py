@@ -2,7 +2,7 @@
 
 The same shape serves the responses of a persona to a query in all settings, with a band for each
 checklist item, and the answers of models to a post, with a band for each judge. Where it is too
-narrow for columns, one of them is shown, and which.
+narrow for all of them, those of one target are shown, or one, and which.
 """
 
 from __future__ import annotations
@@ -38,13 +38,17 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One answer. ``folded`` are texts with titles that are not part of it."""
+    """One answer. ``folded`` are texts with titles that are not part of it.
+
+    Columns of one ``row`` (a target) stay together where there is no room for all.
+    """
 
     id: str
     name: str
     fate: str
     text: str
     folded: tuple[tuple[str, str], ...] = ()
+    row: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,33 +77,46 @@ class Comparison:
         return next((n for n, column in enumerate(self.columns) if column.id == name), 0)
 
 
-def fits(count: int, width: int) -> bool:
-    """Whether so many columns can stand side by side."""
+def shown_at(found: Comparison, column: int, width: int | None) -> range:
+    """Which columns stand side by side in a width: all, those of one target, or one.
+
+    Args:
+        found: what to show.
+        column: the one that is among them in any case.
+        width: cells; 0 is room for all of them, None for the one alone.
+    """
+    whole = range(len(found.columns))
+    if width is None or not whole:
+        return whole[column : column + 1]
+    if width == 0 or _fits(len(whole), width):
+        return whole
+    row = [n for n in whole if found.columns[n].row == found.columns[column].row]
+    return range(row[0], row[-1] + 1) if _fits(len(row), width) else whole[column : column + 1]
+
+
+def _fits(count: int, width: int) -> bool:
     return count * LEAST + (count - 1) * len(BETWEEN) <= width
 
 
 def comparison_page(
-    found: Comparison, column: int, *, beside: bool, notes: Notes | None = None
+    found: Comparison, column: int, width: int | None, notes: Notes | None = None
 ) -> Document:
     """The page.
 
     Args:
         found: what to show.
-        column: the answer that keys act on, and the only one shown unless ``beside``.
-        beside: all columns, side by side.
+        column: the answer that keys act on.
+        width: cells that there are for columns; 0 for all of them, None for the one alone.
         notes: where marks and notes are looked up.
     """
-    shown = range(len(found.columns)) if beside else range(column, column + 1)
-    shown = range(0) if not found.columns else shown
+    shown = shown_at(found, column, width)
     blocks: list[Block] = [Heading(found.title, 1), Gap()]
     blocks += [Heading(found.asked_by, 3, "person"), Paragraph(found.question, bar="\u2503 "), Gap()]
-    blocks += _tabs(found, column) if not beside else []
-    blocks.append(_row([_answer(found, n, n == column, beside, notes) for n in shown]))
+    blocks += _tabs(found, column, shown)
+    blocks.append(_row([_answer(found, n, column, shown, notes) for n in shown]))
     blocks += [Gap(), Heading(found.judged)]
     for band in found.bands:
-        blocks.append(Gap())
-        blocks += _band_title(band)
-        blocks.append(_row([_cell(band.cells[n]) for n in shown]))
+        blocks += _band(band, shown)
     if not found.bands:
         blocks.append(Paragraph("nothing yet", "unknown"))
     return Document(found.key, tuple(blocks))
@@ -109,19 +126,23 @@ def _row(cells: Sequence[tuple[Block, ...]]) -> Block:
     return Beside(tuple(cells)) if cells else Paragraph("no answer yet", "unknown")
 
 
-def _tabs(found: Comparison, column: int) -> list[Block]:
-    names = [
-        f"[{c.name}]" if n == column else f" {c.name} " for n, c in enumerate(found.columns)
-    ]
-    return [Paragraph(" ".join(names), "strong")] if len(names) > 1 else []
+def _tabs(found: Comparison, column: int, shown: range) -> list[Block]:
+    """Which answers there are beside those that are shown."""
+    count = len(found.columns)
+    if len(shown) == count:
+        return []
+    if len(shown) > 1:
+        return [Paragraph(f"answers {shown[0] + 1} to {shown[-1] + 1} of {count}", "dim")]
+    names = [f"[{c.name}]" if n == column else c.name for n, c in enumerate(found.columns)]
+    return [Paragraph("  ".join(names), "strong")]
 
 
 def _answer(
-    found: Comparison, number: int, current: bool, beside: bool, notes: Notes | None
+    found: Comparison, number: int, current: int, shown: range, notes: Notes | None
 ) -> tuple[Block, ...]:
     column = found.columns[number]
-    name = f"> {column.name}" if current and beside else column.name
-    tabbed = len(found.columns) > 1 and not beside
+    name = f"> {column.name}" if number == current and len(shown) > 1 else column.name
+    tabbed = len(shown) == 1 < len(found.columns)
     blocks: list[Block] = [] if tabbed else [Heading(name, 3, "assistant")]
     if column.fate:
         blocks.append(Paragraph(column.fate, "bad"))
@@ -142,17 +163,23 @@ def remarks(item: str, notes: Notes | None) -> Iterator[Block]:
         yield Paragraph(note.text, lead=f"note {note.by}: " if note.by else "note: ")
 
 
-def _band_title(band: Band) -> list[Block]:
+def _band(band: Band, shown: Sequence[int]) -> Iterator[Block]:
+    """What is judged, and below it what was said of every answer; on one row where that is enough."""
+    yield Gap()
+    if len(shown) == 1 and not band.text:
+        yield from _cell(band.cells[shown[0]], f"{band.title}: ")
+        return
     lead = f"{band.title}: " if band.text else band.title
-    return [Paragraph(band.text, lead=lead)] if band.text else [Paragraph(lead, "strong")]
+    yield Paragraph(band.text, lead=lead)
+    yield _row([tuple(_cell(band.cells[n])) for n in shown])
 
 
-def _cell(cell: Cell | None) -> tuple[Block, ...]:
+def _cell(cell: Cell | None, lead: str = "") -> Iterator[Block]:
     if cell is None:
-        return (Paragraph("not judged yet", "unknown"),)
-    blocks: list[Block] = [Paragraph(cell.word, cell.style)]
+        yield Paragraph("not judged yet", "unknown", lead=lead)
+        return
+    yield Paragraph(cell.word, cell.style, lead=lead, lead_style="plain")
     if cell.beside:
-        blocks.append(Paragraph(cell.beside, "unknown", lead="beside: "))
+        yield Paragraph(cell.beside, "unknown", lead="beside: ")
     if cell.reasoning:
-        blocks.append(Paragraph(cell.reasoning, "plain", bar="  "))
-    return tuple(blocks)
+        yield Paragraph(cell.reasoning, bar="  ")

@@ -208,7 +208,8 @@ class Browsed:
         """The view, the leaf and the item that an id names.
 
         A session is named by ``persona/session`` (then the attempt that stands) or by its attempt, a
-        question by ``persona/query``, and responses and items by their ids.
+        question by ``persona/query``, responses and items by their ids; one that all personas share
+        may have a persona behind its id.
 
         Raises:
             NotFoundError: there is nothing of that name.
@@ -238,6 +239,11 @@ class Browsed:
         if self.study is not None:
             if name in self.study.groups:
                 return "responses", name, name
+            response, _, persona = name.rpartition("/")  # one response, for one of the personas
+            key = response_key(response)
+            if key is not None and response in self.study.responses:
+                group = f"{persona}/{key.query}"
+                return ("responses", group, response) if group in self.study.groups else None
             key = response_key(name)
             if key is not None and name in self.study.responses:
                 mine = (g.key for g in self.study.groups.values() if name in g.members)
@@ -290,9 +296,12 @@ class Browsed:
         facts = self.facts(view) if asked.as_pairs() else None
         wanted = Wanted(asked, facts, self.notes.items())
         make = label_tree(index, wanted) if isinstance(index, LabelIndex) else question_tree(index, wanted)
+        told = set()  # what all personas share is in many groups
         for leaf in leaves(make):
             for name in index.groups[leaf.key].members if leaf.items else ():
-                if facts is None or wanted.wants_member(leaf.key, name, index.failed):
+                wants = facts is None or wanted.wants_member(leaf.key, name, index.failed)
+                if wants and name not in told:
+                    told.add(name)
                     yield name, kind, str(index.failed.get(name, Outcome.OK))
 
     def page(self, name: str) -> Page:
@@ -305,8 +314,7 @@ class Browsed:
         if view == "transcripts":
             return self.session(key) if attempt_key(key) else self.person(key)
         found = self.compare(view, key)
-        whole = item == key
-        main = comparison_page(found, found.at(item), beside=whole, notes=self.notes)
+        main = comparison_page(found, found.at(item), 0 if item == key else None, self.notes)
         return Page(main, None, found)
 
     def records(self, name: str) -> dict[str, Any]:

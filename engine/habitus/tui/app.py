@@ -24,7 +24,6 @@ from habitus.browsing import (
     View,
     attempt_key,
     comparison_page,
-    fits,
     json_text,
     markdown,
     plain_text,
@@ -216,8 +215,7 @@ class Viewer(App[None]):
             return browsed.person(key) if known else _message(key)
         found = browsed.compare(view, key)
         at = _like(held.column, [column.id for column in found.columns])
-        beside = fits(len(found.columns), self._reader("main").inner_width)
-        main = comparison_page(found, at, beside=beside, notes=browsed.notes)
+        main = comparison_page(found, at, self._reader("main").inner_width, browsed.notes)
         return Page(main, browsed.side(found), found)
 
     def _show_lines(self) -> None:
@@ -406,7 +404,7 @@ class Viewer(App[None]):
             return Page(page.main)
         at = page.comparison.at(self._current())
         notes = self.state.browsed.notes
-        return Page(comparison_page(page.comparison, at, beside=False, notes=notes))
+        return Page(comparison_page(page.comparison, at, None, notes))
 
     def _keep(self, change: Callable[[], object]) -> None:
         try:
