@@ -55,7 +55,7 @@ def _model(text: str) -> Answering:
     from habitus.models import ModelEntry, open_model
 
     options = {"script": "helpers", "shown": 0.6, "agreement": 0.7}
-    model = Answering(text and _hostile(text) or _script)
+    model = Answering(_hostile(text) if text else _script)
     model._helpers = open_model("main", ModelEntry(backend="scripted", options=options))
     return model
 

@@ -25,7 +25,7 @@ from habitus.browsing.outline import (
     question_tree,
     session_tree,
 )
-from habitus.browsing.run import Browsed, Page
+from habitus.browsing.run import Browsed, Page, message_page
 from habitus.browsing.saving import json_text, markdown, plain_text, save
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "lay_out",
     "leaves",
     "markdown",
+    "message_page",
     "plain_text",
     "question_tree",
     "read_index",

@@ -54,9 +54,7 @@ def response_comparison(
     )
 
 
-def _response_column(
-    response: Response, key: ResponseKey, keys: Sequence[ResponseKey]
-) -> Column:
+def _response_column(response: Response, key: ResponseKey, keys: Sequence[ResponseKey]) -> Column:
     parts = [key.setting]
     if len({other.target for other in keys}) > 1:
         parts.insert(0, key.target)
@@ -79,11 +77,11 @@ def _fate(record: StageRecord) -> str:
     return f"{str(record.outcome).upper()}: {record.reason}" if record.reason else record.outcome
 
 
-def _evaluations(
-    run: RunDir, keys: Iterable[ResponseKey], persona: str
-) -> dict[str, Evaluation]:
+def _evaluations(run: RunDir, keys: Iterable[ResponseKey], persona: str) -> dict[str, Evaluation]:
     names = [f"{key.id}/{persona}" for key in keys]
-    return {found.response: found for found in _by_id(run, "evaluations", names, Evaluation).values()}
+    return {
+        found.response: found for found in _by_id(run, "evaluations", names, Evaluation).values()
+    }
 
 
 def _verdict_bands(
@@ -205,8 +203,6 @@ def _label_word(label: Label) -> str:
     return f"{label.label}{given}{also}"
 
 
-def _by_id(
-    run: RunDir, stage: str, names: Iterable[str], kind: type[R]
-) -> dict[str, R]:
+def _by_id(run: RunDir, stage: str, names: Iterable[str], kind: type[R]) -> dict[str, R]:
     found = ((name, run.records.get(stage, name, kind)) for name in names)
     return {name: record for name, record in found if record is not None}

@@ -111,7 +111,11 @@ def comparison_page(
     """
     shown = shown_at(found, column, width)
     blocks: list[Block] = [Heading(found.title, 1), Gap()]
-    blocks += [Heading(found.asked_by, 3, "person"), Paragraph(found.question, bar="\u2503 "), Gap()]
+    blocks += [
+        Heading(found.asked_by, 3, "person"),
+        Paragraph(found.question, bar="\u2503 "),
+        Gap(),
+    ]
     blocks += _tabs(found, column, shown)
     blocks.append(_row([_answer(found, n, column, shown, notes) for n in shown]))
     blocks += [Gap(), Heading(found.judged)]

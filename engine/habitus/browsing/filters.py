@@ -69,7 +69,7 @@ class Filter:
     def of_verdicts(self) -> bool:
         """Whether verdicts or labels must be read to answer it."""
         asked = (self.state, self.verdict, self.label)
-        return any(asked) or self.targets_disagree == YES or self.evaluators_disagree == YES
+        return any(asked) or YES in {self.targets_disagree, self.evaluators_disagree}
 
     def heeded_by(self, view: str) -> bool:
         """Whether a view knows of all that is asked for."""

@@ -156,7 +156,7 @@ def _study_run(run: RunDir) -> RunIndex:
     kept = read_materials(run)
     names = run.records.ids("responses")
     responses = {name: key for name in names if (key := response_key(name)) is not None}
-    attempts = [key for name in run.records.ids("attempts") if (key := attempt_key(name))]
+    attempts = [held for name in run.records.ids("attempts") if (held := attempt_key(name))]
     study = StudyIndex(
         materials=kept,
         sessions=_sessions(attempts),

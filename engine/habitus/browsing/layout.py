@@ -60,9 +60,7 @@ def row_text(row: Row) -> str:
     return "".join(span.text for span in row).rstrip()
 
 
-def _blocks(
-    blocks: Iterable[Block], width: int, unfolded: Collection[str] | None
-) -> Iterator[Row]:
+def _blocks(blocks: Iterable[Block], width: int, unfolded: Collection[str] | None) -> Iterator[Row]:
     for block in blocks:
         yield from _block(block, width, unfolded)
 
@@ -136,9 +134,8 @@ def wrapped(text: str, width: int, hangs: int | None = None) -> Iterator[str]:
     """
     for number, line in enumerate(safe_text(text).replace("\t", _TAB).split("\n")):
         before = " " * hangs if hangs is not None and number else ""
-        if not width or len(line) * 2 + len(before) <= width:
-            yield before + line
-        elif cell_len(line) + len(before) <= width:
+        most = len(before) + 2 * len(line)  # cells: no letter takes more than two
+        if not width or most <= width or len(before) + cell_len(line) <= width:
             yield before + line
         else:
             yield from _wrapped_line(before + line, max(_LEAST, width), hangs)

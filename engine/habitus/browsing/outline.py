@@ -7,12 +7,12 @@ whoever shows it can find its place again. Leaves name an item of the run.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from habitus.browsing.facts import Facts
 from habitus.browsing.filters import Filter
-from habitus.browsing.index import AttemptKey, Group, LabelIndex, StudyIndex
+from habitus.browsing.index import AttemptKey, Group, LabelIndex, StudyIndex, response_key
 from habitus.records import Outcome
 
 View = Literal["transcripts", "responses", "judges"]
@@ -40,7 +40,7 @@ class Wanted:
     ``found`` is None where nothing is searched for; ``facts`` is None as long as they are not read.
     """
 
-    filter: Filter = Filter()
+    filter: Filter = field(default_factory=Filter)
     facts: Facts | None = None
     marked: Collection[str] = ()
     found: Collection[str] | None = None
@@ -49,22 +49,23 @@ class Wanted:
         """Whether the search has it."""
         return self.found is None or key in self.found
 
-
     def wants_member(self, group: str, name: str, failed: Mapping[str, Outcome]) -> bool:
         """Whether one answer of a group is as asked, by what was said of it or how it ended."""
+        asked, key = self.filter, response_key(name)
+        if key is not None and not asked.wants_answer(key.target, key.setting):
+            return False
         facts = self.facts.by_group.get(group, ()) if self.facts else ()
         mine = [fact for fact in facts if fact.member == name]
-        if any(self.filter.wants(fact, self.facts) for fact in mine if self.facts):
+        if any(asked.wants(fact, self.facts) for fact in mine if self.facts):
             return True
-        if self.filter.of_verdicts or mine:
-            return not self.filter.of_verdicts and self.filter.outcome == str(
-                failed.get(name, Outcome.OK)
-            )
-        return self.filter.outcome in {"", str(failed.get(name, Outcome.OK))}
+        if asked.of_verdicts or (key is None and asked.target not in {"", name.rpartition("/")[2]}):
+            return False
+        return asked.outcome in {"", str(failed.get(name, Outcome.OK))}
 
 
-def session_tree(index: StudyIndex, wanted: Wanted = Wanted()) -> tuple[Node, ...]:
+def session_tree(index: StudyIndex, wanted: Wanted | None = None) -> tuple[Node, ...]:
     """Cultures, their personas, and the attempts at the sessions of each."""
+    wanted = wanted or Wanted()
     return _under(
         (
             (culture, persona, _session_nodes(index, persona, wanted))
@@ -116,12 +117,13 @@ def _session_label(number: int, key: AttemptKey, decided: str) -> str:
     return name if decided == "accepted" else f"{name} {decided}"
 
 
-def question_tree(index: StudyIndex, wanted: Wanted = Wanted()) -> tuple[Node, ...]:
+def question_tree(index: StudyIndex, wanted: Wanted | None = None) -> tuple[Node, ...]:
     """Cultures, their personas, and the queries that were asked for each."""
+    wanted = wanted or Wanted()
     kept = index.materials
     names = {name: f"{name} {p.name}" for name, p in kept.personas.items()}
     rows = (
-        (*group.above, (_question_node(index, group),))
+        (*_two(group.above), (_question_node(index, group),))
         for group in index.groups.values()
         if wanted.filter.culture in {"", group.above[0]}
         and wanted.filter.topic in {"", topic_of(index, group)}
@@ -143,8 +145,9 @@ def _question_node(index: StudyIndex, group: Group) -> Node:
     return Node(group.key, label, (), (group.key, *group.members))
 
 
-def label_tree(index: LabelIndex, wanted: Wanted = Wanted()) -> tuple[Node, ...]:
+def label_tree(index: LabelIndex, wanted: Wanted | None = None) -> tuple[Node, ...]:
     """What was judged: by culture, persona and query, or post by post."""
+    wanted = wanted or Wanted()
     topics = wanted.facts.topics if wanted.facts else {}
     rows = (
         (*_two(group.above), (Node(group.key, group.label, (), (group.key, *group.members)),))

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from habitus.browsing.answers import label_comparison, response_comparison
 from habitus.browsing.comparisons import Comparison, comparison_page, remarks
-from habitus.browsing.document import Block, Document, Gap
+from habitus.browsing.document import Block, Document, Gap, Paragraph
 from habitus.browsing.facts import (
     Facts,
     Tell,
@@ -30,6 +30,7 @@ from habitus.browsing.facts import (
     labelled_texts_with,
     texts_with,
 )
+from habitus.browsing.filters import Filter
 from habitus.browsing.index import (
     Group,
     LabelIndex,
@@ -41,7 +42,6 @@ from habitus.browsing.index import (
     response_key,
 )
 from habitus.browsing.notes import FILE, Notes
-from habitus.browsing.filters import Filter
 from habitus.browsing.outline import (
     View,
     Wanted,
@@ -73,6 +73,11 @@ class Page:
     main: Document
     side: Document | None = None
     comparison: Comparison | None = None
+
+
+def message_page(text: str) -> Page:
+    """A page that only says something."""
+    return Page(Document("-", (Paragraph(text, "unknown"),)))
 
 
 class Browsed:
@@ -217,7 +222,9 @@ class Browsed:
         found = self._find_person(name) or self._find_answer(name)
         if found is None:
             what = "`--plain` without an id lists what there is"
-            raise NotFoundError("session, response or item in this run", name, self._near(name), what)
+            raise NotFoundError(
+                "session, response or item in this run", name, self._near(name), what
+            )
         return found
 
     def _find_person(self, name: str) -> tuple[View, str, str] | None:
@@ -249,9 +256,9 @@ class Browsed:
                 mine = (g.key for g in self.study.groups.values() if name in g.members)
                 return "responses", next(mine, name), name
         if self.labels is not None:
-            for group in self.labels.groups.values():
-                if name == group.key or name in group.members:
-                    return "judges", group.key, name
+            for found in self.labels.groups.values():
+                if name == found.key or name in found.members:
+                    return "judges", found.key, name
         return None
 
     def _near(self, name: str) -> list[str]:
@@ -295,7 +302,11 @@ class Browsed:
             return
         facts = self.facts(view) if asked.as_pairs() else None
         wanted = Wanted(asked, facts, self.notes.items())
-        make = label_tree(index, wanted) if isinstance(index, LabelIndex) else question_tree(index, wanted)
+        make = (
+            label_tree(index, wanted)
+            if isinstance(index, LabelIndex)
+            else question_tree(index, wanted)
+        )
         told = set()  # what all personas share is in many groups
         for leaf in leaves(make):
             for name in index.groups[leaf.key].members if leaf.items else ():
@@ -342,8 +353,6 @@ class Browsed:
             yield run, beside
 
     def _read(self) -> RunIndex:
-        from dataclasses import replace  # noqa: PLC0415
-
         with RunDir.open(self.path, write=False) as run:
             index = read_index(run)
         if self._beside is not None and not any(

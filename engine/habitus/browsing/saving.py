@@ -128,7 +128,9 @@ def _belongs(name: str, persona: str, query: str) -> bool:
 def _one_response(run: RunDir, name: str, persona: str) -> dict[str, Any]:
     evaluation = run.records.get("evaluations", f"{name}/{persona}", Evaluation)
     verdicts = evaluation.verdicts if evaluation else ()
-    wanted = (run.records.get("recommendations", v.recommendation, Recommendation) for v in verdicts)
+    wanted = (
+        run.records.get("recommendations", v.recommendation, Recommendation) for v in verdicts
+    )
     return {
         "response": _dump(run.records.get("responses", name, Response)),
         "evaluation": _dump(evaluation),

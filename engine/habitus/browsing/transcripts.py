@@ -171,7 +171,7 @@ def culture_page(culture: str, kept: Materials, personas: Sequence[str]) -> Docu
     blocks: list[Block] = [Heading(culture, 1), Gap(), Heading("Personas")]
     for name in personas:
         states = list(kept.personas[name].states.values())
-        counts = ", ".join(f"{states.count(s)} {STATES[s].lower()}" for s in (1, -1, 0))  # type: ignore[arg-type]
+        counts = ", ".join(f"{states.count(s)} {STATES[s].lower()}" for s in (1, -1, 0))
         blocks.append(Paragraph(f"{kept.personas[name].name}: {counts}", lead=f"{name}  "))
     blocks += [Gap(), Heading("Norms")]
     for norm, about in kept.norms.items():

@@ -24,7 +24,7 @@ KEYS: tuple[tuple[str, str], ...] = (
     ("1 2 3", "transcripts, responses, judges"),
     ("tab, shift+tab", "the next pane, the one before: tree, page, persona"),
     ("j k, arrows", "move in the tree, or scroll the page"),
-    ("h l, left right", "tree: close, open; answers: the column before, the next"),
+    ("h l, left right", "tree: close, open; answers: the one before, the next"),
     ("enter", "open a branch, or read the item"),
     ("space b, page keys", "a page down, up"),
     ("g G, home end", "to the top, to the end"),
@@ -132,7 +132,9 @@ class Filtering(ModalScreen[Filter | None]):
         with Vertical(classes="dialog"):
             yield Static(Text("Filter", style="bold"))
             yield Static(self._fields(), id="fields")
-            yield Static(Text("j k field   h l value   x any   X all any   enter apply", style="dim"))
+            yield Static(
+                Text("j k field   h l value   x any   X all any   enter apply", style="dim")
+            )
 
     def action_move(self, by: int) -> None:
         """To another field."""
