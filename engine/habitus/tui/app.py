@@ -106,6 +106,7 @@ class Viewer(Background):
         self.state.now.filter = given or Filter()
         self._folder = folder or Path.cwd()
         self._poll = poll
+        self._shown: dict[str, Text] = {}
 
     @property
     def fault(self) -> Exception | None:
@@ -208,7 +209,9 @@ class Viewer(Background):
     def _show_lines(self) -> None:
         lines = {"top": _line(self.state.top()), "status": _line(self.state.status())}
         for name, text in {**lines, "keys": _keys(self.size.width)}.items():
-            self._main_screen.query_one(f"#{name}", Static).update(text)
+            if self._shown.get(name) != text:
+                self._shown[name] = text
+                self._main_screen.query_one(f"#{name}", Static).update(text, layout=False)
 
     def say(self, text: str) -> None:
         """Show a line of text."""

@@ -89,7 +89,8 @@ class Outline(Tree[Node]):
             found = next((child for child in at.children if child.data == node), None)
             if found is None:
                 break
-            at.expand()
+            if not at.is_expanded:
+                at.expand()
             at = found
         if at is not self.root:
             _ = self.last_line  # builds the lines, so that the node has one
