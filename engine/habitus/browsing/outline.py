@@ -12,7 +12,7 @@ from typing import Literal
 
 from habitus.browsing.facts import Facts
 from habitus.browsing.filters import Filter
-from habitus.browsing.index import AttemptKey, Group, LabelIndex, StudyIndex, response_key
+from habitus.browsing.index import SHARED, AttemptKey, Group, LabelIndex, StudyIndex, response_key
 from habitus.records import Outcome
 
 View = Literal["transcripts", "responses", "judges"]
@@ -155,7 +155,7 @@ def label_tree(index: LabelIndex, wanted: Wanted | None = None) -> tuple[Node, .
         if _wants_topic(group, topics, wanted.filter)
         and _wants_group(group, _no_keys(group), index.failed, wanted, named=False)
     )
-    return _under(rows, {})
+    return _under(rows, {SHARED: "no persona"})
 
 
 def _wants_topic(group: Group, topics: Mapping[str, tuple[str, str]], asked: Filter) -> bool:

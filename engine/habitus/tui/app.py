@@ -156,6 +156,10 @@ class Viewer(Background):
         else:
             self._focus("main")
 
+    def on_reader_resized(self) -> None:
+        """Choose anew between columns and tabs."""
+        self.call_later(self._show)
+
     def on_resize(self) -> None:
         """Arrange the panes for another width."""
         self.call_after_refresh(self._arrange)
@@ -209,9 +213,11 @@ class Viewer(Background):
     def _show_lines(self) -> None:
         lines = {"top": _line(self.state.top()), "status": _line(self.state.status())}
         for name, text in {**lines, "keys": _keys(self.size.width)}.items():
-            if self._shown.get(name) != text:
+            before = self._shown.get(name)
+            if before != text:
                 self._shown[name] = text
-                self._main_screen.query_one(f"#{name}", Static).update(text, layout=False)
+                taller = _rows(text, self.size.width) != _rows(before, self.size.width)
+                self._main_screen.query_one(f"#{name}", Static).update(text, layout=taller)
 
     def say(self, text: str) -> None:
         """Show a line of text."""
@@ -405,7 +411,12 @@ class Viewer(Background):
 
 
 def _line(text: str) -> Text:
-    return Text(safe_text(text, lines=False), no_wrap=True, overflow="ellipsis")
+    return Text(safe_text(text, lines=False))
+
+
+def _rows(text: Text | None, width: int) -> int:
+    """How many rows a text takes, about."""
+    return -(-text.cell_len // max(1, width)) if text else 1
 
 
 def _keys(width: int) -> Text:

@@ -64,7 +64,7 @@ class Outline(Tree[Node]):
     @property
     def cursor_key(self) -> str:
         """The key of the node under the cursor."""
-        node = self.cursor_node
+        node = self.cursor_node if self._roots else None
         return node.data.key if node is not None and node.data is not None else ""
 
     def show_nodes(self, nodes: tuple[Node, ...], go_to: str = "") -> None:

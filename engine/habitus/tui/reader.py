@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -28,6 +29,9 @@ class Reader(ScrollView, can_focus=True):
         Binding("g,home", "scroll_home", show=False),
         Binding("G,end", "scroll_end", show=False),
     ]
+
+    class Resized(Message):
+        """The reader has another width, and pages with columns may be made anew for it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(id=name)
@@ -77,6 +81,7 @@ class Reader(ScrollView, can_focus=True):
         """Lay the page out anew where it has another width."""
         if self.inner_width != self._laid_out:
             self._lay_out()
+            self.post_message(self.Resized())
 
     def _lay_out(self) -> None:
         self._laid_out = self.inner_width
