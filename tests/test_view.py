@@ -284,7 +284,7 @@ async def test_hits_lead_from_place_to_place_and_to_the_next_item(made: Path) ->
         await press(pilot, ["slash", "type:LARD", "enter"])
         found = [leaf.key for leaf in app.state.now.leaves]
         assert found
-        visited = []
+        visited: list[str] = []
         while len(visited) < 100 and (not visited or "no further" not in app.state.said):
             visited.append(app.state.current())
             await pilot.press("n")
@@ -310,7 +310,7 @@ async def test_keys_of_the_viewer_do_not_act_behind_a_dialog(run: Path) -> None:
 
 
 async def test_a_very_long_turn_is_laid_out_and_drawn_row_by_row(tmp_path: Path) -> None:
-    path = await aside(small_run, tmp_path / "run", "so long " * 50_000, personas=1)
+    path = await aside(small_run, tmp_path / "run", "so long " * 8_000, personas=1)
     app = Viewer(Browsed(path), poll=False)
     async with app.run_test(size=SMALL) as pilot:
         await press(pilot, ["tab", "G", "k", "k", "g", "space"])
