@@ -23,9 +23,9 @@ from habitus.store import RunDir
 
 Row = Mapping[str, Any]
 MARK = b"\xef\xbb\xbf"
-MADE_UP = ModelEntry(backend="scripted", options={"script": "helpers"}, concurrency=2)
+MADE_UP = ModelEntry(backend="scripted", options={"script": "helpers"}, concurrency=4)
 #: Named as real by its entry; an opener of one's own puts a script behind it.
-REAL = ModelEntry(backend="local", concurrency=2)
+REAL = ModelEntry(backend="local", concurrency=4)
 
 
 def jsonl(rows: Iterable[Row]) -> bytes:
