@@ -272,7 +272,11 @@ class TestLabels:
     @pytest.mark.parametrize("question", [False, True])
     def test_the_question_goes_to_those_that_see_it(self, tmp_path: Path, question: bool) -> None:
         model = Answering()
-        job = job_of(written(tmp_path, answers(1)), ("franz",), manner=Manner(question=question))
+        job = job_of(
+            written(tmp_path, answers(1)),
+            ("positioning", "generalizing", "maxims.manner"),
+            manner=Manner(question=question),
+        )
         labelled(tmp_path / "run", job, opener=opening(model))
         shown = {
             verdict_of(request).partition(".")[0]: "Why 0?" in request.all_messages[-1].text
