@@ -269,6 +269,13 @@ class TestModels:
         assert "Traceback" not in err
         assert not RUN.exists()
 
+    def test_check_reads_files_of_models(self, terminal: Terminal) -> None:
+        assert terminal("check", "experiments")[0] == 0
+        Path("experiments/models/typo.yaml").write_text("backend: local\nmodle: m\n", "utf-8")
+        code, out, _ = terminal("check", "experiments")
+        assert code == 1
+        assert "experiments/models/typo.yaml:2:1: unknown key 'modle'" in out
+
 
 class TestOptions:
     @pytest.mark.parametrize(

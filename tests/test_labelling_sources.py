@@ -349,7 +349,7 @@ BAD: list[tuple[str, str, bytes, Sequence[str], str]] = [
         "a.json",
         b'[{"response":"a","question":[{"role":"user"}]}]',
         (),
-        "row 1 has no text in 'question' (it is of type list): name another column with --column",
+        "row 1 has no text in 'question' (it is of type list): name another column with --column question=NAME, or ",
     ),
     ("bytes", "a.parquet", parquet([{"response": b"a"}]), (), "row 1 has no text in 'response'"),
     ("no-parquet", "a.parquet", GOOD, (), "a.parquet cannot be read as Parquet: "),

@@ -56,18 +56,20 @@ def table_source(path: Path, columns: Columns, needs: Collection[str]) -> Source
 def _items(path: Path, rows: Callable[[], Iterator[Row]], columns: Columns) -> Iterator[JudgedItem]:
     used = {f.name: getattr(columns, f.name) for f in fields(Columns)}
     for number, row in enumerate(rows(), start=1):
-        given = {what: _cell(path, number, row, name) for what, name in used.items()}
+        given = {
+            what: _cell(f"{path}: row {number}", row, what, name) for what, name in used.items()
+        }
         kept = {k: _text(v) for k, v in row.items() if k not in used.values() and _plain(v)}
         yield _item(number, given, columns, {k: text for k, text in kept.items() if text})
 
 
-def _cell(path: Path, number: int, row: Row, name: str) -> str:
+def _cell(place: str, row: Row, purpose: str, name: str) -> str:
     """The text in a column that is used; "" where there is no such column."""
     value = row.get(name) if name else None
     if not _plain(value):
         raise UsageError(
-            f"{path}: row {number} has no text in {name!r} (it is of type {type(value).__name__}): "
-            "name another column with --column, or set this one aside with --column WHAT=-"
+            f"{place} has no text in {name!r} (it is of type {type(value).__name__}): name another "
+            f"column with --column {purpose}=NAME, or set it aside with --column {purpose}=-"
         )
     return _text(value)
 
