@@ -80,7 +80,7 @@ def answers(path: Path, number: int) -> None:
 def measured(path: Path, in_flight: int, *, batched: bool) -> str:
     servers: list[Server] = []
 
-    def opened(name: str, entry: ModelEntry, opening: Opening) -> ChatModel:
+    def opened(_name: str, _entry: ModelEntry, _opening: Opening) -> ChatModel:
         servers.append(Server(in_flight))
         return servers[0]
 

@@ -121,7 +121,7 @@ class TestANewCulture:
             assert n == 1, key
         (study.folder / "experiments" / "valley.yaml").write_text(experiment, encoding="utf-8")
         code, _, err = study("check")
-        assert (code, err) == (0, "10 files checked, 0 problems\n")
+        assert (code, err) == (0, "11 files checked, 0 problems\n")
         assert study("run", "valley", "--limit", "1", "--set", "results.draws=100")[0] == 0
         rows = study.json("results", "valley", "--by", "persona", "--json")["rows"]
         assert {row["persona"] for row in rows} == {f"valley-0{n}" for n in range(1, 5)}

@@ -27,10 +27,10 @@ from habitus.analysis import (
 )
 from habitus.analysis.counting import Answered, groups
 from habitus.analysis.measures import Resampler
-from habitus.analysis.tables import number, with_interval
 from habitus.errors import StoreError, UsageError
 from habitus.records import Evaluation, History, Outcome, SafetyLabel
 from habitus.statistics import Interval, IntervalRule, harmonic_mean
+from habitus.tables import number, with_interval
 from results_fixture import design, drawn, evaluation, evaluations
 
 QUICK = ResultOptions(seed=1, draws=200)

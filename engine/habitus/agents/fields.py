@@ -25,17 +25,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
-from habitus.agents.jsontext import TWICE, decode_json
+from habitus.agents.jsontext import TWICE, Decoded, decode_json
 from habitus.agents.marks import LabelList, marked_labels
-from habitus.agents.quotations import normal_text
+from habitus.agents.quotations import letters_of, normal_text, without_thinking
 from habitus.agents.structured import ObjectReader, Reading, keyed
-from habitus.agents.verdicts import SHARED, Verdict
+from habitus.agents.verdicts import Verdict
 from habitus.records import Schema
 
 ID_KEY = "variant"
+_LONG = 16  # letters of reasoning that are not the same by chance
 _QUOTED = "its JSON is a quotation of the judged text"
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
-_NO_LETTERS = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class FieldReader:
 
     def read(self, text: str) -> Reading[Verdict]:
         """The verdict, or None with the reason; it never raises, whatever the text."""
-        decoded = decode_json(text)
+        text, decoded = _decoded(text)
         if decoded.problem:
             return Reading(None, decoded.problem)
         reading = self.verdict(decoded.value)
@@ -130,7 +130,7 @@ class VerdictsReader:
 
     def read(self, text: str) -> Reading[Mapping[str, Reading[Verdict]]]:
         """A reading for each id; None only when no question is answered at all."""
-        decoded = decode_json(text)
+        text, decoded = _decoded(text)
         if decoded.problem:
             return Reading(None, decoded.problem)
         found = keyed(decoded.value, ID_KEY)
@@ -159,6 +159,12 @@ class VerdictsReader:
         if items[name] is TWICE:
             return Reading(None, "answered twice")
         return Reading(None, _QUOTED) if quoted else self.fields[name].verdict(items[name])
+
+
+def _decoded(text: str) -> tuple[str, Decoded]:
+    """An answer without its think block, and the JSON of it."""
+    text, problem = without_thinking(text)
+    return text, Decoded(problem=problem) if problem else decode_json(text)
 
 
 def verdicts_schema(name: str, fields: Mapping[str, FieldReader]) -> Schema:
@@ -190,10 +196,10 @@ class _Shown:
         chance; they count when the reasonings of all items together are long.
         """
         lengths = {name: self._reasoned(item) for name, item in items.items() if self._holds(item)}
-        whole = len(lengths) == len(items) and sum(lengths.values()) >= SHARED
+        whole = len(lengths) == len(items) and sum(lengths.values()) >= _LONG
         if whole or (self.has_json and not _is_bare(text)):
             return frozenset(lengths)
-        return frozenset(name for name, length in lengths.items() if length >= SHARED)
+        return frozenset(name for name, length in lengths.items() if length >= _LONG)
 
     def _reasoned(self, item: Mapping[str, Any]) -> int:
         """Letters of an item that are its reasoning."""
@@ -212,7 +218,7 @@ class _Shown:
 def _letters(text: str) -> str:
     """Letters and digits alone: neither layout nor escapes of JSON make a difference."""
     plain = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "", text)
-    return _NO_LETTERS.sub("", normal_text(plain)).casefold()
+    return letters_of(normal_text(plain))
 
 
 def _is_bare(text: str) -> bool:

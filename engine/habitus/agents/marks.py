@@ -24,7 +24,8 @@ _JOINERS = re.compile(r"[\s_\-\u2010-\u2015\u2212]+")
 _BREAK = re.compile("\n")
 _HASHES = re.compile(r"#{2,}")
 _LONGEST = 100  # characters between the hashes of a token
-_MARKS = " \t*_`#•.,;!-"
+_UNHASHED = " \t*_`•.,;!-"
+_MARKS = f"{_UNHASHED}#"
 _PAIRS = {'"': '"', "'": "'", "(": ")", "[": "]", "\u201c": "\u201d", "\u2018": "\u2019"}
 
 
@@ -84,8 +85,13 @@ def marked_labels(text: str, labels: LabelList) -> list[Token]:
 
 
 def _bare(line: str) -> str:
-    """A line without marks, and without quotation marks or brackets that enclose it."""
+    """A line without marks, and without quotation marks or brackets that enclose it.
+
+    Hashes behind a line and not before it close a label that began on another line.
+    """
     words = line.strip(_MARKS)
+    if line.strip(_UNHASHED).endswith("##") and not line.strip(_UNHASHED).startswith("#"):
+        return ""
     while len(words) > 1 and _PAIRS.get(words[0]) == words[-1]:
         words = words[1:-1].strip(_MARKS)
     return words

@@ -15,7 +15,12 @@ _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2
 _BREAKS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})\s*[\w-]*\s*")
 _THINK = re.compile(r"\s*<(think|thinking|thought|reasoning)\s*>", re.IGNORECASE)
-_TEMPLATE_ENDS = ("<|eot_id|>", "<|im_end|>", "<|endoftext|>", "<end_of_turn>", "<|end|>", "</s>")
+_TEMPLATE_ENDS = (
+    *("<|eot_id|>", "<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<|end|>"),
+    *("<|return|>", "<eos>", "</s>"),
+)
+_NO_LETTERS = re.compile(r"[\W_]+")
+_LEFT_OUT = "\ufffc"
 
 
 def normal_text(text: str) -> str:
@@ -26,25 +31,41 @@ def normal_text(text: str) -> str:
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 
+def letters_of(text: str) -> str:
+    """Letters and digits alone: what two ways of quoting the same words share."""
+    return _NO_LETTERS.sub("", text).casefold()
+
+
 def own_text(text: str, end: str, alone: Callable[[str], bool]) -> tuple[str, str]:
     """An answer without wrapping, quotations, think block and end token; or what is wrong.
+
+    Where it ends with a quotation, a sign for that stands at its end.
 
     Args:
         text: the answer.
         end: the end token of the answer, which may be missing.
         alone: whether a line is a verdict and nothing else.
     """
-    text, problem = _without_thinking(normal_text(text))
+    text, problem = without_thinking(normal_text(text))
     if problem:
         return "", problem
-    ends = tuple(token.casefold() for token in (end, *_TEMPLATE_ENDS) if token)
+    ends = end_tokens(end)
     lines = _without_end(text, ends, "").strip("\n").split("\n")
-    own = "\n".join(_own_lines(lines, lambda line: alone(_without_end(line, ends))))
-    own = _without_end(own, ends).strip()
-    return (own, "") if own else ("", "it is empty")
+    kept = list(_own_lines(lines, lambda line: alone(_without_end(line, ends))))
+    own = _without_end("\n".join(line for line in kept if line != _LEFT_OUT), ends).strip()
+    if not own:
+        return "", "it is empty"
+    last = next(line for line in reversed(kept) if line.strip())
+    return (f"{own}\n{_LEFT_OUT}" if last == _LEFT_OUT else own), ""
 
 
-def _without_thinking(text: str) -> tuple[str, str]:
+def end_tokens(end: str) -> tuple[str, ...]:
+    """What may end an answer, in small letters: its own token and those of chat templates."""
+    return tuple(token.casefold() for token in (end, *_TEMPLATE_ENDS) if token)
+
+
+def without_thinking(text: str) -> tuple[str, str]:
+    """A text without the think block that opens it, or what is wrong."""
     opening = _THINK.match(text)
     if opening is None:
         return text, ""
@@ -80,8 +101,12 @@ def _own_lines(lines: Sequence[str], alone: Callable[[str], bool]) -> Iterator[s
             verdict = [line for line in inside if line.strip()]
             if fence[1][0] == "`" and (whole or (len(verdict) == 1 and alone(verdict[0]))):
                 yield from inside
+            else:
+                yield _LEFT_OUT
             at = close
-        elif not fence and not lines[at].lstrip().startswith(">"):
+        elif lines[at].lstrip().startswith(">"):
+            yield _LEFT_OUT
+        elif not fence:
             yield lines[at]
         at += 1
 

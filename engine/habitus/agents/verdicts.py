@@ -11,13 +11,15 @@ An answer in sentinels marks its label as ``##Label##``. Where that stands is de
 - ``start``: the first thing of the answer, before an explanation.
 
 The place holds one label, or the answer is unparsed: two labels, a label that is not of the list,
-or words where the label should be are never guessed at. A label without hashes counts only alone on
+one that is denied ("not ##Insider##", "Non-##Generalizing##"), or words where the label should be
+are never guessed at; nor is an answer that ends and then goes on to end with another label. A label without hashes counts only alone on
 its line. Capitals, spaces, hyphens and underscores do not tell labels apart; full-width characters,
 markdown, code fences, end tokens of chat templates and a leading think block do not matter.
 
-A judged text must not label itself. Nothing is read from block quotes and fenced quotations; a
-label inside quotation marks counts only alone on its line; and a label that stands there with the
-words that lead up to it in the judged text is a quotation. What this cannot tell is a judged text
+A judged text must not label itself. Nothing is read from block quotes and fenced quotations, or in
+front of one; a label inside quotation marks, closed or not, counts only alone on its line, and
+neither there nor in a fence where the judged text marks it; and a label that stands there with
+the words that lead up to it in the judged text is a quotation. What this cannot tell is a judged text
 that is nothing but a verdict, from a judge that gives that verdict and no reason.
 
 The module does not know what a label means, or what a judge is; labels in JSON are read by
@@ -29,10 +31,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal
 
 from habitus.agents.marks import LabelList, Token, marked_labels
-from habitus.agents.quotations import normal_text, own_text
+from habitus.agents.quotations import end_tokens, letters_of, normal_text, own_text
 from habitus.agents.structured import Reading
 
 LabelPlace = Literal["end", "last_line", "start"]
@@ -54,12 +57,20 @@ _BETWEEN = re.compile(
     r"(?:[\s*_`.,;:/|&\"'\u201c\u201d()\[\]-]|\b(?:or|and|vs|versus|nor|but|not|either|then)\b)*",
     re.IGNORECASE,
 )
+_OPENED = re.compile(r"(?:[\u201c\u2018\u00ab([]|(?<!\S)[\"'])[*_`]*\Z")
+_DENIED = re.compile(
+    r"(?:\b(not|non|never|hardly|neither|nor|no|than|instead of)|n['\u2019]t)(?:[ \t*_`]+|-)"
+    r"(?:(?:an?|the)[ \t*_`]+)?\Z|\w[-\u2010\u2011]\Z",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"([^\s*_`#]+)[ \t*_`]+\Z")
 _NOT_A_LABEL = re.compile(  # of a sentinel, or of a field of JSON
     r"##(.+)## is not a label of the list|[^:]+: ['\"](.+)['\"] is not one of \[.*", re.DOTALL
 )
+_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _SENTENCE_END = re.compile(r"[.!?;][\"'\u201d\u2019)]*\s")
 _LEAD_ROOM = 80  # characters that marks and a leading word may take
-SHARED = 16  # characters of lead-in that a quotation shares with the judged text
+_LED = 12  # letters of lead-in that a quotation shares with the judged text
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +120,9 @@ class SentinelReader:
         )
         if found is None or found.label is None:
             return Reading(None, problem)
+        fault = self._fault(own, found, tokens)
+        if fault:
+            return Reading(None, f"##{found.words}## {fault}")
         if self._quoted(own, found) or self._quoted_whole(normal_text(text), found.label):
             return Reading(None, f"##{found.words}## stands there as in the judged text")
         said = own[found.end :] if self.place == "start" else _reasons(own[: found.start])
@@ -116,9 +130,47 @@ class SentinelReader:
         return Reading(Verdict(found.label, said.strip(), others, alias))
 
     def _alone(self, line: str) -> bool:
-        """Whether a line holds a label and nothing else."""
+        """Whether a line holds a label and nothing else, and the judged text does not mark it."""
         tokens = marked_labels(line, self.labels)
-        return len(tokens) == 1 and _stands_alone(line, tokens[0])
+        alone = len(tokens) == 1 and _stands_alone(line, tokens[0])
+        return alone and tokens[0].label not in self._shown
+
+    @cached_property
+    def _shown(self) -> frozenset[str | None]:
+        """Labels that the judged text marks, or has on a line of their own in whatever marks."""
+        texts = [normal_text(text) for text in self.judged]
+        lines = (line for text in texts for line in text.split("\n") if len(line) < _LEAD_ROOM)
+        bare = (self.labels.find(_EDGES.sub("", line)) for line in lines)
+        return frozenset(
+            [*(t.label for text in texts for t in marked_labels(text, self.labels)), *bare]
+        )
+
+    def _fault(self, own: str, token: Token, tokens: Sequence[Token]) -> str:
+        """Why a label at the end is no answer, although it is the only one there."""
+        if self.place == "start":
+            return ""
+        before = own[max(0, token.start - _LEAD_ROOM) : token.start]
+        alone = _stands_alone(own, token) and token.label not in self._shown
+        if not alone and _OPENED.search(before):
+            return "stands in a quotation"
+        denied = _DENIED.search(before)
+        if denied and not (denied[1] and self.labels.find(denied[1])):
+            return "is denied, or a part of another word"
+        word = _WORD.search(before)
+        if word and self.labels.find(word[1]) not in {None, token.label}:
+            return f"stands behind {word[1]}"
+        others = [other for other in tokens if other.label not in {None, token.label}]
+        if any(self._ends(own, other) for other in others):
+            return "is not the label that the answer ended with first"
+        return ""
+
+    def _ends(self, own: str, token: Token) -> bool:
+        """Whether the end token and a line break follow a label."""
+        rest = own[token.end : token.end + _LEAD_ROOM].lstrip(" \t*_`.").casefold()
+        behind = next(
+            (rest[len(end) :] for end in end_tokens(self.end) if rest.startswith(end)), ""
+        )
+        return behind.lstrip(" \t*_`.").startswith("\n")
 
     def _at_end(self, own: str, tokens: Sequence[Token]) -> tuple[Token | None, str]:
         last = tokens[-1] if tokens else None
@@ -230,7 +282,7 @@ def _leads(text: str, start: int, token: Token) -> bool:
 
 def _near(text: str, token: Token, *, after: bool) -> str:
     """The words next to a token, nearest first."""
-    room = 4 * SHARED
+    room = 4 * _LED
     if after:
         return " ".join(text[token.end : token.end + room].split())
     return " ".join(text[max(0, token.start - room) : token.start].split())[::-1]
@@ -241,8 +293,7 @@ def _same(said: str, shown: str) -> bool:
     lead = re.fullmatch(rf"{_MARKS}(?:{_LEAD})?{_MARKS}", shown[::-1], re.IGNORECASE)
     if lead or not any(character.isalnum() for character in shown):
         return False
-    wanted = shown[:SHARED]
-    return said.startswith(wanted)
+    return letters_of(said).startswith(letters_of(shown)[:_LED])
 
 
 def unreadable_label(problem: str) -> str | None:

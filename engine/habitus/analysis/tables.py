@@ -1,13 +1,11 @@
 """Results as tables of plain text cells, for a terminal or a file. Drawing them is done elsewhere.
 
-A rate is printed with three decimals, its interval and its denominator beside it; ``n/a`` is an
-undefined value, a lone rate has no interval.
+How a number is written is said in :mod:`habitus.tables`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from habitus.analysis.differences import Difference
 from habitus.analysis.embeddedness import Embeddedness
@@ -17,46 +15,12 @@ from habitus.analysis.options import MissingRule
 from habitus.analysis.results import ABOUT_DIFFERENCES, ABOUT_EMBEDDEDNESS, Results
 from habitus.analysis.rows import Row
 from habitus.analysis.safety import SafetyRow
-from habitus.statistics import Interval, Rate
+from habitus.statistics import Rate
+from habitus.tables import UNDEFINED, TextTable, number, with_interval
 
-UNDEFINED = "n/a"
 HEADINGS = dict(
     zip(MEASURES, ("Follow", "Avoid", "Adaptation", "CCS", "CCS by persona"), strict=True)
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TextTable:
-    """A title, columns, rows of as many cells, and the notes to print below.
-
-    The first ``keys`` columns say what a row is about.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    keys: int = 1
-
-
-def number(value: float | None, *, signed: bool = False) -> str:
-    """``.115``, ``1.000``, ``-.012``, with ``signed`` ``+.012``; ``n/a`` when undefined."""
-    if value is None:
-        return UNDEFINED
-    text = f"{abs(value):.3f}"
-    text = text.removeprefix("0")
-    if value < 0 and float(text):
-        return f"-{text}"
-    return f"+{text}" if signed and float(text) else text
-
-
-def with_interval(value: float | None, found: Interval | None, *, signed: bool = False) -> str:
-    """``.115 [.092, .140]``; the value alone where there is no interval."""
-    text = number(value, signed=signed)
-    if found is None:
-        return text
-    low, high = (number(end, signed=signed) for end in (found.low, found.high))
-    return f"{text} [{low}, {high}]"
 
 
 def results_tables(found: Results) -> list[TextTable]:

@@ -33,11 +33,11 @@ Change it there, or for one run here:
 """
 _AFTER = """\
 The numbers above come from a model that is too small to judge: do not quote them.
-They stay in {out}, the conversations in {out}/records/attempts.jsonl. Try
+They stay in {out}, the conversations in {out}/records/attempts.jsonl, what the judges say in
+{labels}/records/labels.jsonl. Try
   {program} results {out} --by persona
   {program} results {out} --filter
   {program} status {out}
-  {program} analyze {labels}
 and, with a model of your own, `{program} new study`."""
 
 

@@ -18,6 +18,8 @@ from habitus.experiments import resolve
 from habitus.experiments.config import Experiment
 from habitus.experiments.resolving import PROMPT_FILES
 from habitus.experiments.settings import SettingFile, load_setting
+from habitus.framing.analysisfile import AnalysisFile
+from habitus.framing.loading import load_analysis
 from habitus.histories import Lexicon, load_lexicon
 from habitus.judges import (
     ExamplesFile,
@@ -89,6 +91,14 @@ KINDS = (
         CountryMap,
         load_country_map,
         "corpus.schema.json",
+    ),
+    Kind(
+        "analysis",
+        "experiments",
+        "analyses/*.yaml",
+        AnalysisFile,
+        load_analysis,
+        "analysis.schema.json",
     ),
     Kind("experiment", "experiments", "*.yaml", Experiment, resolve, "experiment.schema.json"),
 )

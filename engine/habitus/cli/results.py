@@ -11,8 +11,8 @@ from habitus.cli.output import print_json, print_note, print_table, print_text, 
 from habitus.cli.root import new_app
 
 if TYPE_CHECKING:
-    from habitus.analysis import TextTable
     from habitus.store import RunDir
+    from habitus.tables import TextTable
 
 app = new_app("Follow, Avoid, adaptation and CCS of a run, with intervals.")
 

@@ -27,8 +27,10 @@ COMMANDS = {
     "run": "Run an experiment, or go on with it.",
     "status": "What of a run is done, failed, left and spent.",
     "results": "Follow, Avoid, adaptation and CCS of a run, with intervals.",
-    "corpus": "Posts of Reddit dumps: build a corpus, sort it, have models answer it.",
+    "corpus": "Posts of Reddit dumps: filter, sort and answer them.",
     "judge": "Judges on the answers of a file or a run.",
+    "analyze": "How answers are framed: rankings, co-occurrence, maxims.",
+    "export": "A run as files for others: the consensus subset.",
 }
 HIDDEN = {"schemas": "Write the JSON Schemas of content files."}
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
+import unicodedata
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from habitus.errors import UsageError
@@ -43,3 +46,20 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def file_stems(names: Iterable[str]) -> Iterator[str]:
+    """A name for a file for each name of a thing: of letters, digits, ``.``, ``-`` and ``_``.
+
+    No two are the same, also where capitals make no difference.
+    """
+    given: set[str] = set()
+    for name in names:
+        plain = re.sub(r"[^\w.-]+", "_", unicodedata.normalize("NFC", name).casefold())
+        stem = plain.strip("_.-")[:60] or "unnamed"
+        unique, number = stem, 1
+        while unique in given:
+            number += 1
+            unique = f"{stem}_{number}"
+        given.add(unique)
+        yield unique

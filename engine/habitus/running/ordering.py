@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -47,18 +48,15 @@ async def windowed(
     """
     waiting = iter(items)
 
-    async def worker() -> None:
+    async def worker(first: Item) -> None:
+        await work(first)
         for item in waiting:
             await work(item)
 
     try:
         async with asyncio.TaskGroup() as group:
-            if width is None:
-                for item in waiting:
-                    group.create_task(_run(work, item))
-            else:
-                for _ in range(width):
-                    group.create_task(worker())
+            for item in waiting if width is None else islice(waiting, width):
+                group.create_task(_run(work, item) if width is None else worker(item))
     except BaseExceptionGroup as error:
         raise _first(error) from None
 

@@ -1,0 +1,155 @@
+"""``habitus analyze``: how answers are framed, from the labels of judges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from habitus.cli.output import print_json, talk
+from habitus.cli.root import new_app
+
+if TYPE_CHECKING:
+    from habitus.corpora import Share
+    from habitus.framing import Framing
+
+app = new_app("How answers are framed: rankings, co-occurrence, maxims; from labels of judges.")
+
+_TOLD_EVERY = 25  # fits
+_SHORT = 40  # rows of a table that is printed without being asked for
+
+
+class Table(StrEnum):
+    """The tables of an analysis."""
+
+    ALL = "all"
+    RANKINGS = "rankings"
+    PREVALENCE = "prevalence"
+    DIFFERENCES = "differences"
+    DELTAS = "deltas"
+    DELTA_DIFFERENCES = "delta-differences"
+    BRIEF = "brief"
+    SET_ASIDE = "set-aside"
+
+
+def analysis_names(incomplete: str) -> list[str]:
+    """Ids of analyses, for completion; no file is read."""
+    from habitus.content import listing
+
+    names = {path.stem for path in listing("experiments/analyses", "*.yaml")}
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+@app.command()
+def analyze(
+    run: Annotated[
+        str, typer.Argument(help="A run of labels: its directory, or its name in runs/.")
+    ],
+    analysis: Annotated[
+        str | None,
+        typer.Option(
+            "--analysis",
+            help="Id or path of an analysis file; chosen by the run when left out.",
+            autocompletion=analysis_names,
+        ),
+    ] = None,
+    questions: Annotated[
+        list[str] | None,
+        typer.Option("--question", help="A question of the file; repeatable. All by default."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="A folder for tables (CSV), results.json and figures."),
+    ] = None,
+    posts: Annotated[
+        Path | None,
+        typer.Option("--posts", help="A Parquet file of posts, for the figure of categories."),
+    ] = None,
+    tables: Annotated[
+        list[Table] | None,
+        typer.Option("--table", help="A table to print; repeatable. The short ones by default."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print what the labels of a run say; no call is made.
+
+    What cannot be estimated is printed as n/a, with the reason.
+    """
+    from habitus.cli.finding import run_path
+    from habitus.framing import (
+        Asked,
+        analyse,
+        default_analysis,
+        find_analysis,
+        framings_json,
+        read_labels,
+    )
+    from habitus.store import RunDir
+
+    shares = _shares(posts, out)
+    with RunDir.open(run_path(run), write=False) as opened:
+        rules = find_analysis(analysis or default_analysis(opened))
+        labels = read_labels(opened, rules)
+    found = analyse(labels, rules, Asked(tuple(questions or ()), progress=_tell))
+    if out is not None:
+        _write(found, out, shares)
+    if as_json:
+        print_json(framings_json(found))
+    else:
+        _print(found, tables or ())
+
+
+def _tell(done: int, total: int) -> None:
+    if done % _TOLD_EVERY == 0 and done < total:
+        talk(f"{done:,} of {total:,} fits")
+
+
+def _print(framings: Sequence[Framing], wanted: Sequence[Table]) -> None:
+    from habitus.cli.output import print_note, print_text
+    from habitus.cli.results import print_tables
+    from habitus.framing import framing_tables
+
+    for framing in framings:
+        tables = framing_tables(framing)
+        shown = [name for name in tables if _is_shown(name, len(tables[name].rows), wanted)]
+        print_tables([tables[name] for name in shown])
+        print_text("")
+        for note in framing.notes:
+            print_note(note)
+        for name in () if wanted else (name for name in tables if name not in shown):
+            print_note(f"{len(tables[name].rows):,} rows more: --table {name}")
+
+
+def _is_shown(name: str, rows: int, wanted: Sequence[Table]) -> bool:
+    """Whether a table was asked for; without a word, the rankings and whatever is short."""
+    if wanted:
+        return Table.ALL in wanted or name in wanted
+    return name == Table.RANKINGS or rows <= _SHORT
+
+
+def _shares(posts: Path | None, out: Path | None) -> Sequence[Share] | None:
+    """What the figure of categories is about; read first, since fits take a while."""
+    from habitus.corpora import read_shares
+    from habitus.errors import UsageError
+
+    if posts is None:
+        return None
+    if out is None:
+        raise UsageError("--posts is for a figure, and figures are written with --out")
+    return read_shares(posts)
+
+
+def _write(framings: Sequence[Framing], folder: Path, shares: Sequence[Share] | None) -> None:
+    """Everything that goes into a folder."""
+    from habitus.framing import write_framings
+    from habitus.reports import skipped_figures, write_figures
+
+    written = write_framings(framings, folder)
+    for framing in framings:
+        written += write_figures(framing, folder / framing.id, shares)
+        for skipped in skipped_figures(framing, shares):
+            talk(f"{framing.id}: no figure {skipped.name}: {skipped.reason}")
+    talk(f"{len(written)} files written to {folder}")

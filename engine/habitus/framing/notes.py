@@ -1,0 +1,139 @@
+"""The choices behind a result and what was left out, in lines to print with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from habitus.framing.analysisfile import AnalysisFile, CompareFile
+from habitus.framing.reading import Labels
+from habitus.framing.subsets import Division, Part
+from habitus.statistics import IntArray
+
+FEW_CLUSTERS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the notes tell of."""
+
+    analysis: AnalysisFile
+    labels: Labels
+    compare: CompareFile
+    division: Division
+    fits: int
+    fallbacks: int
+    paired: bool
+
+
+def notes(told: Told, used: frozenset[str]) -> Iterator[str]:
+    """The lines; ``used`` are the characteristics that the result is about."""
+    if told.labels.made_up:
+        names = ", ".join(told.labels.made_up)
+        yield f"SYNTHETIC: answers or labels were made up, no model gave them ({names})"
+    yield from _rules(told)
+    yield from _codings(told, used)
+    yield from _left_out(told)
+    yield from _warnings(told)
+
+
+def _rules(told: Told) -> Iterator[str]:
+    rules, compare = told.analysis, told.compare
+    scale = {"log_odds": "log-odds", "probability": "probabilities"}[rules.gee.differences]
+    yield (
+        f"GEE, binomial, saturated in {compare.level} (and the cause); clusters: "
+        f"{compare.cluster}; working correlation: {rules.gee.correlation}, of pairs "
+        f"{rules.gee.pairs_correlation}; covariance: {rules.gee.covariance}"
+    )
+    yield (
+        "Wald tests: within a level of probability .5 (of delta 0), between levels of equal "
+        f"{scale} (of equal deltas); {1 - rules.significance:.0%} intervals, of probabilities on "
+        "the log-odds scale, of differences and deltas by the delta method; each for one at a time"
+    )
+    family = {
+        "fit": "the tests of one characteristic or pair in one subset",
+        "subset": "all tests of a question in one subset",
+        "question": "all tests of a question",
+    }[rules.fdr.family]
+    undefined = {"left_out": "do not count", "counted": "count"}[rules.fdr.undefined]
+    yield (
+        f"q: Benjamini-Hochberg over {family}, within and between levels {rules.fdr.sides}; "
+        f"undefined tests {undefined} in their number; significant: q < {rules.significance:g}"
+    )
+    least = rules.threshold
+    where = {"subset": "over all levels", "level": "in each level"}[least.rows]
+    yield (
+        f"a pair needs {least.cases} cases of cause, effect and both, counted {where}; a level "
+        f"{least.clusters} clusters, with and without the cause {least.cell_clusters}; no cell "
+        "may be empty or all alike"
+    )
+    yield f"subsets: {_subsets(compare)}"
+
+
+def _subsets(compare: CompareFile) -> str:
+    by, top = " x ".join(compare.subsets.by) or "none, all rows together", compare.subsets.top
+    if top is None:
+        return by
+    out = f", but for {', '.join(top.leave_out)}" if top.leave_out else ""
+    within = f" within {top.within}" if top.within else ""
+    return f"{by}; the {top.n} commonest of {top.field}{within}, counted in clusters{out}"
+
+
+def _codings(told: Told, used: frozenset[str]) -> Iterator[str]:
+    for rule in told.analysis.characteristics:
+        coding = told.labels.codings.get(rule.id)
+        if coding is not None and rule.id in used:
+            yield f"{rule.name} ({rule.id}): {coding}"
+    lacking = [name for name in told.labels.lacking if name in used]
+    if lacking:
+        yield f"the run has no labels of {', '.join(lacking)}: left out"
+
+
+def _left_out(told: Told) -> Iterator[str]:
+    frame = told.labels.frames[told.compare.rows]
+    common = (
+        ", and so are clusters in which a level has no label"
+        if told.analysis.missing.common
+        else ""
+    )
+    yield f"rows without a label are left out and counted as missing{common}"
+    if frame.unanswered:
+        yield f"{frame.unanswered:,} of {len(frame):,} rows have no answer to label"
+    for name, count in told.division.left_out.items():
+        yield f"{count:,} of {len(frame):,} rows have no {name} and stand in no subset"
+
+
+def _warnings(told: Told) -> Iterator[str]:
+    if told.paired and told.analysis.gee.pairs_correlation == "exchangeable":
+        yield (
+            "deltas are biased under an exchangeable correlation where what is asked moves both "
+            "cause and effect (pairs_correlation: independence)"
+        )
+    if told.fallbacks:
+        yield (
+            f"in {told.fallbacks:,} of {told.fits:,} fits the exchangeable correlation has no "
+            "estimate that a correlation can have; rows are weighed as independent there"
+        )
+    few = sum(_has_few_clusters(part) for part in told.division.parts)
+    if few and told.analysis.gee.covariance == "robust":
+        yield (
+            f"in {few:,} of {len(told.division.parts):,} subsets a level has fewer than "
+            f"{FEW_CLUSTERS} clusters: robust standard errors are too small there "
+            "(covariance: bias_reduced)"
+        )
+    repeated = sum(len(part.rows) - len(_pairs(part)) for part in told.division.parts)
+    if repeated:
+        yield f"{repeated:,} rows are not the first of their cluster and level; all of them count"
+
+
+def _has_few_clusters(part: Part) -> bool:
+    """Whether a level that is there stands in few clusters."""
+    counts = np.unique(_pairs(part)[:, 0], return_counts=True)[1]
+    return bool((counts < FEW_CLUSTERS).any())
+
+
+def _pairs(part: Part) -> IntArray:
+    """The different pairs of level and cluster."""
+    return np.unique(np.stack([part.level, part.group], axis=1), axis=0)

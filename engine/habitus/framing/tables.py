@@ -1,0 +1,184 @@
+"""Results as tables of text cells, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from habitus.framing.movements import movements
+from habitus.framing.results import Framing, Subset
+from habitus.tables import UNDEFINED, TextTable, number, with_interval
+
+_TESTED = ("p", "q", "sig.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    low: float
+    high: float
+
+
+def framing_tables(framing: Framing) -> dict[str, TextTable]:
+    """Every table that has rows, by its name. The choices behind them are the framing's notes."""
+    keys = tuple(dict.fromkeys(name for part in framing.subsets for name, _ in part.fields))
+    made = {
+        "rankings": _ranking_table(framing, keys),
+        "prevalence": _prevalence_table(framing, keys),
+        "differences": _comparison_table(framing, keys),
+        "deltas": _delta_table(framing, keys),
+        "delta-differences": _delta_comparison_table(framing, keys),
+        "brief": _movement_table(framing, keys),
+        "set-aside": _set_aside_table(framing, keys),
+    }
+    return {name: table for name, table in made.items() if table.rows}
+
+
+def p_text(value: float | None) -> str:
+    """``.013``, ``<.001``; ``n/a`` when undefined."""
+    return "<.001" if value is not None and value < 0.0005 else number(value)
+
+
+def _ranking_table(framing: Framing, keys: Sequence[str]) -> TextTable:
+    """A row for each subset, a column for each characteristic."""
+    names = list(dict.fromkeys(found.characteristic for found in framing.rankings))
+    lines: dict[Subset, dict[str, str]] = {}
+    for found in framing.rankings:
+        lines.setdefault(found.subset, {})[found.characteristic] = found.text
+    rows = tuple(
+        (*_where(subset, keys), f"{subset.groups:,}", *(texts.get(n, "") for n in names))
+        for subset, texts in lines.items()
+    )
+    columns = (*_heads(keys), "clusters", *(framing.characteristics[n] for n in names))
+    named = ", ".join(
+        f"{short}: {level}" for level, short in framing.names.items() if short != level
+    )
+    notes = (
+        "> significantly more often than the next, ~ not significantly, ? nothing can be said",
+        "pairs that are no neighbours stand in the table of differences",
+        *([named] if named else []),
+    )
+    return TextTable(_title(framing, "rankings"), columns, rows, notes, keys=max(1, len(keys)))
+
+
+def _prevalence_table(framing: Framing, keys: Sequence[str]) -> TextTable:
+    columns = ("Characteristic", "Level", "probability", *_TESTED, "cases", "judged", "missing")
+    return _table(
+        framing,
+        ("how often", keys, columns, 2),
+        framing.prevalences,
+        lambda found: (
+            *(framing.characteristics[found.characteristic], found.level),
+            *(_interval(found, found.estimate), *_tested(found)),
+            *(f"{found.cases:,}", f"{found.rows:,}", f"{found.missing:,} of {found.total:,}"),
+            found.reason,
+        ),
+    )
+
+
+def _comparison_table(framing: Framing, keys: Sequence[str]) -> TextTable:
+    columns = ("Characteristic", "Levels", "difference", *_TESTED, "judged", "missing")
+    return _table(
+        framing,
+        ("differences between levels", keys, columns, 2),
+        framing.comparisons,
+        lambda found: (
+            *(framing.characteristics[found.characteristic], f"{found.first} - {found.second}"),
+            *(_interval(found, found.difference, signed=True), *_tested(found)),
+            *(f"{found.rows:,}", f"{found.missing:,} of {found.rows + found.missing:,}"),
+            found.reason,
+        ),
+    )
+
+
+def _delta_table(framing: Framing, keys: Sequence[str]) -> TextTable:
+    columns = ("Cause", "Effect", "Level", "delta", *_TESTED, "cause", "effect", "both")
+    return _table(
+        framing,
+        ("P(effect | cause) - P(effect | no cause)", keys, (*columns, "judged", "missing"), 3),
+        framing.deltas,
+        lambda found: (
+            *(framing.characteristics[found.cause], framing.characteristics[found.effect]),
+            *(found.level, _interval(found, found.delta, signed=True), *_tested(found)),
+            *(f"{found.with_cause:,}", f"{found.with_effect:,}", f"{found.with_both:,}"),
+            *(f"{found.rows:,}", f"{found.missing:,} of {found.total:,}"),
+            found.reason,
+        ),
+    )
+
+
+def _delta_comparison_table(framing: Framing, keys: Sequence[str]) -> TextTable:
+    columns = ("Cause", "Effect", "Levels", "difference", *_TESTED, "judged", "missing")
+    return _table(
+        framing,
+        ("differences of deltas between levels", keys, columns, 3),
+        framing.delta_comparisons,
+        lambda found: (
+            *(framing.characteristics[found.cause], framing.characteristics[found.effect]),
+            f"{found.first} - {found.second}",
+            *(_interval(found, found.difference, signed=True), *_tested(found)),
+            *(f"{found.rows:,}", f"{found.missing:,} of {found.rows + found.missing:,}"),
+            found.reason,
+        ),
+    )
+
+
+def _movement_table(framing: Framing, keys: Sequence[str]) -> TextTable:
+    rows = tuple(
+        (
+            *(found.where, framing.characteristics[found.cause]),
+            framing.characteristics[found.effect],
+            *(f"{n:,}" for n in (found.rise, found.fall, found.same, found.undefined)),
+            f"{found.total:,}",
+        )
+        for found in movements(framing)
+    )
+    first = _heads(keys)[0]
+    columns = (first, "Cause", "Effect", "rise", "fall", "do not move", "undefined", "of")
+    notes = ("deltas of all its subsets and levels; rise and fall are significant",)
+    return TextTable(_title(framing, "deltas in brief"), columns, rows, notes, keys=3)
+
+
+def _set_aside_table(framing: Framing, keys: Sequence[str]) -> TextTable:
+    return _table(
+        framing,
+        ("not estimable", keys, ("Question", "Fit"), 2),
+        framing.set_aside,
+        lambda found: (found.question, found.fit, found.reason),
+    )
+
+
+def _table(
+    framing: Framing,
+    shape: tuple[str, Sequence[str], tuple[str, ...], int],
+    records: Iterable[Any],
+    cells: Callable[[Any], tuple[str, ...]],
+) -> TextTable:
+    """A table with the fields of subsets in front and the reason behind."""
+    what, keys, columns, more = shape
+    rows = tuple((*_where(record.subset, keys), *cells(record)) for record in records)
+    heads = (*_heads(keys), *columns, "why not")
+    return TextTable(_title(framing, what), heads, rows, keys=max(1, len(keys)) + more)
+
+
+def _title(framing: Framing, what: str) -> str:
+    return f"{framing.title}: {what}" + (" (synthetic)" if framing.synthetic else "")
+
+
+def _heads(keys: Sequence[str]) -> tuple[str, ...]:
+    return tuple(key.capitalize() for key in keys) or ("Subset",)
+
+
+def _where(subset: Subset, keys: Sequence[str]) -> tuple[str, ...]:
+    return tuple(subset.get(key) or UNDEFINED for key in keys) or (subset.name,)
+
+
+def _interval(record: Any, value: float | None, *, signed: bool = False) -> str:
+    if value is None:
+        return UNDEFINED
+    return with_interval(value, _Ends(record.low, record.high), signed=signed)
+
+
+def _tested(record: Any) -> tuple[str, str, str]:
+    mark = UNDEFINED if record.significant is None else "*" if record.significant else ""
+    return p_text(record.p), p_text(record.q), mark

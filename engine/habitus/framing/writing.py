@@ -1,0 +1,65 @@
+"""Results as files: a CSV file for each table, and everything as JSON.
+
+    write_framings(framings, folder)
+
+Numbers are written in full, undefined as empty cells; no text of a cell runs as a formula in a
+spreadsheet. The choices behind the numbers stand in ``notes.txt`` and in ``results.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from habitus.content.writing import write_text
+from habitus.framing.movements import movements
+from habitus.framing.results import TABLES, Framing, flat
+from habitus.tables import Value, csv_text
+
+
+def framings_json(framings: Sequence[Framing]) -> dict[str, Any]:
+    """All results as plain data; undefined is None."""
+    return {
+        "synthetic": any(f.synthetic for f in framings),
+        "results": [_json(f) for f in framings],
+    }
+
+
+def write_framings(framings: Sequence[Framing], folder: Path) -> list[Path]:
+    """Write ``results.json``, and for each result its tables in a folder of its id.
+
+    Raises:
+        UsageError: a file cannot be written.
+    """
+    text = json.dumps(framings_json(framings), ensure_ascii=False, allow_nan=False, indent=1)
+    files = {folder / "results.json": text + "\n"}
+    for framing in framings:
+        for name, content in _files(framing).items():
+            files[folder / framing.id / name] = content
+    for path, content in files.items():
+        write_text(path, content, overwrite=True)
+    return list(files)
+
+
+def _json(framing: Framing) -> dict[str, Any]:
+    return {**framing.as_json(), "movements": [asdict(found) for found in movements(framing)]}
+
+
+def _files(framing: Framing) -> dict[str, str]:
+    tables = {name: [flat(record) for record in getattr(framing, name)] for name in TABLES}
+    tables["movements"] = [asdict(found) for found in movements(framing)]
+    found = {f"{name}.csv": _csv(rows) for name, rows in tables.items() if rows}
+    return {**found, "notes.txt": "".join(f"{note}\n" for note in framing.notes)}
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    columns = list(rows[0])
+    return csv_text(columns, [[_cell(row[column]) for column in columns] for row in rows])
+
+
+def _cell(value: Any) -> Value:
+    found: Value = ", ".join(value) if isinstance(value, list) else value
+    return found

@@ -1,0 +1,164 @@
+"""``habitus analyze``, and the files it writes."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from framing_fixture import franz_labels, items_of, label_run
+from habitus.cells import safe_cell
+from habitus.corpora.stored import Post, PostWriter
+from habitus.tables import csv_text
+from study_fixture import Terminal, terminal_in
+
+QUICK = """\
+id: quick
+title: "Quick"
+compare: {names: {llama: L, gemma: G, ministral: M}, subsets: {by: [country]}}
+characteristics:
+  - {id: insider, name: "Insider", judge: positioning}
+  - {id: over, name: "Too much", judge: maxims, variant: quantity, labels: [UNDER]}
+questions:
+  - id: rq
+    title: "RQ"
+    prevalence: [insider]
+    pairs: [{causes: [over], effects: [insider]}]
+"""
+
+
+@pytest.fixture
+def study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Terminal:
+    """A folder with a run of labels of 60 posts, one country of which looks like a formula."""
+    items = items_of(60, countries=("=cmd()", "korea"))
+    label_run(tmp_path / "runs" / "labels", items, franz_labels(items))
+    (tmp_path / "quick.yaml").write_text(QUICK, encoding="utf-8")
+    return terminal_in(tmp_path, monkeypatch, capsys)
+
+
+def test_tables_are_printed_with_the_choices_behind_them(study: Terminal) -> None:
+    code, out, err = study("analyze", "labels", "--analysis", "quick.yaml")
+    assert (code, err) == (0, "")
+    titles = [line for line in out.splitlines() if line.startswith("Quick: ")]
+    assert titles == [
+        *("Quick: rankings", "Quick: how often", "Quick: differences between levels"),
+        *("Quick: P(effect | cause) - P(effect | no cause)",),
+        *("Quick: differences of deltas between levels", "Quick: deltas in brief"),
+    ]
+    assert "korea\t30\tM>" in out
+    assert "Too much (over): 1 = UNDER; 0 = APPROPRIATE, OVER" in out
+    assert out.count("Benjamini-Hochberg") == 1
+
+
+def test_json_has_undefined_as_null(study: Terminal) -> None:
+    (study.folder / "quick.yaml").write_text(
+        QUICK + "threshold: {clusters: 31}\n", encoding="utf-8"
+    )
+    found = study.json("analyze", "labels", "--analysis", "quick.yaml", "--json")
+    (result,) = found["results"]
+    assert result["levels"] == {"llama": "L", "gemma": "G", "ministral": "M"}
+    assert {p["estimate"] for p in result["prevalences"]} == {None}
+    assert {p["reason"] for p in result["prevalences"]} == {"30 clusters; at least 31 are needed"}
+    assert [r["text"] for r in result["rankings"]] == ["L?G?M"] * 2
+    assert [r["levels"] for r in result["rankings"]] == [["llama", "gemma", "ministral"]] * 2
+    assert len(result["set_aside"]) == 4
+    assert {m["undefined"] for m in result["movements"]} == {3}
+
+
+def test_files_hold_every_table_in_full(study: Terminal) -> None:
+    code, _, err = study("analyze", "labels", "--analysis", "quick.yaml", "-o", "out")
+    assert code == 0
+    assert "files written to out" in err
+    folder = study.folder / "out" / "quick"
+    names = {path.name for path in folder.iterdir() if path.suffix in {".csv", ".txt"}}
+    assert names == {
+        *("prevalences.csv", "comparisons.csv", "rankings.csv", "deltas.csv"),
+        *("delta_comparisons.csv", "movements.csv", "notes.txt"),
+    }
+    with (folder / "prevalences.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = json.loads((study.folder / "out" / "results.json").read_text(encoding="utf-8"))
+    kept = found["results"][0]["prevalences"]
+    assert [float(row["estimate"]) for row in rows] == [p["estimate"] for p in kept]
+    assert {row["country"] for row in rows} == {"'=cmd()", "korea"}
+    assert {p["country"] for p in kept} == {"=cmd()", "korea"}
+    assert "GEE" in (folder / "notes.txt").read_text(encoding="utf-8")
+
+
+def test_figures_of_each_result_stand_with_its_tables(study: Terminal) -> None:
+    with PostWriter(study.folder / "posts.parquet") as posts:
+        posts.write(Post("a", "Rice?", "Which?", "IndianFood", "india", None, 3))
+    code, _, err = study(
+        *("analyze", "labels", "--analysis", "quick.yaml", "-o", "out", "--posts", "posts.parquet")
+    )
+    assert code == 0
+    names = {path.name for path in (study.folder / "out" / "quick").iterdir()}
+    assert {"prevalence.svg", "prevalence.png", "cooccurrence.svg"} <= names
+    assert "quick: no figure maxims: the analysis asks for no prevalence of a maxim" in err
+    assert "quick: no figure categories: the posts have no category" in err
+    svg = (study.folder / "out" / "quick" / "prevalence.svg").read_text(encoding="utf-8")
+    assert "=cmd()" in svg
+
+
+def test_the_analysis_of_franz_is_the_default(study: Terminal) -> None:
+    code, out, err = study("analyze", "labels", "--question", "rq2")
+    assert code == 0
+    assert "FRANZ: deltas in brief" in out
+    assert "fits" in err  # 14 pairs in six subsets: it says how far it is
+    assert "FRANZ: rankings" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["nowhere"], "there is no run at runs/nowhere", id="run"),
+        pytest.param(["labels", "--analysis", "frans"], "did you mean 'franz'?", id="analysis"),
+        pytest.param(["labels", "--posts", "x"], "written with --out", id="posts"),
+        pytest.param(["labels", "--question", "rq4"], "no question of the analysis", id="question"),
+        pytest.param(
+            ["labels", "--analysis", "ccbench"],
+            "no row has all the fields that are compared (setting, target, group)",
+            id="fields",
+        ),
+    ],
+)
+def test_a_mistake_is_one_message(arguments: list[str], message: str, study: Terminal) -> None:
+    code, out, err = study("analyze", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_completion_knows_the_analyses() -> None:
+    from habitus.cli.analyze import analysis_names
+
+    assert analysis_names("") == ["answers", "ccbench", "franz"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ('=HYPERLINK("http://x","y")', '\'=HYPERLINK("http://x","y")'),
+        ("-5 degrees?", "'-5 degrees?"),
+        ("+1", "'+1"),
+        ("@sum", "'@sum"),
+        ("\u200b=1+1", "'\u200b=1+1"),
+        ("\t=1", "'\t=1"),
+        ("\rx", "'\rx"),
+        ("\uff1d1+1", "'\uff1d1+1"),
+        ("plain - text", "plain - text"),
+        (" plain", " plain"),
+        ("", ""),
+    ],
+)
+def test_no_text_of_a_cell_runs_as_a_formula(text: str, cell: str) -> None:
+    assert safe_cell(text) == cell
+
+
+def test_numbers_stay_numbers() -> None:
+    text = csv_text(["=name", "value"], [["-a", -0.25], [None, None], ["x", 3], ["y", True]])
+    assert text == "'=name,value\n'-a,-0.25\n,\nx,3\ny,yes\n"
