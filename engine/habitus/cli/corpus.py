@@ -119,9 +119,11 @@ def label(
     """
     from habitus.cli.finding import model_entry
     from habitus.cli.jobs import JobOptions, run_and_count
+    from habitus.corpora import check_output
     from habitus.judges import choose
     from habitus.labelling import LabellingJob, Manner, PostSource, make_tasks, write_categories
 
+    check_output(out)
     source = PostSource.open(posts)
     name, entry = model_entry(model)
     manner = Manner(form=answer, temperature=temperature, max_tokens=max_tokens)

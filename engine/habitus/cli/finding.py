@@ -33,9 +33,10 @@ def run_path(name: str) -> Path:
 
 
 def run_or_file(name: str) -> Path:
-    """A file as it is, or the directory of a run."""
+    """A file as it is, or the directory of a run; what is neither, as it was given."""
     path = Path(name)
-    return path if path.is_file() else run_path(name)
+    run = run_path(name)
+    return run if run.is_dir() and not path.is_file() else path
 
 
 def model_entries(given: Sequence[str]) -> tuple[dict[str, ModelEntry], str, dict[str, str]]:

@@ -95,9 +95,9 @@ def judge(
         items, tasks, {name: e for name, e in entries.items() if name in used}, seed, limit
     )
     options = JobOptions(
-        out=out or Path("runs") / f"{path.resolve().name.partition('.')[0]}-labels",
+        out=_beside(path, out or Path("runs") / f"{path.resolve().name.partition('.')[0]}-labels"),
         fork=fork,
-        fresh=frozenset(f"judge/{name}" for name in fresh or ()),
+        fresh=_stages(fresh or [], [task.judge.file.id for task in tasks]),
         failures=failures,
         quiet=quiet,
     )
@@ -105,6 +105,25 @@ def judge(
     if not quiet:
         talk(f"`{program()} analyze {options.out}` says what it comes to")
     return code
+
+
+def _beside(source: Path, out: Path) -> Path:
+    """Where labels go: not into what they are of."""
+    from habitus.errors import UsageError
+
+    if out.resolve() == source.resolve():
+        raise UsageError(f"{out} is what is judged; name another directory with --out")
+    return out
+
+
+def _stages(fresh: list[str], asked: list[str]) -> frozenset[str]:
+    """Stages of calls by the judges that are to be asked again."""
+    from habitus.errors import NotFoundError
+
+    for name in fresh:
+        if name not in asked:
+            raise NotFoundError("judge among those that are asked", name, asked)
+    return frozenset(f"judge/{name}" for name in fresh)
 
 
 def print_labels(run: RunDir, *, as_json: bool = False) -> None:

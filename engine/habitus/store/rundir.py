@@ -310,8 +310,8 @@ def _adopt(
         raise ConfigChangedError(
             f"{path} was made with another configuration:\n"
             + "".join(f"  {change}\n" for change in refused)
-            + "undo the change, or write to another directory with --out DIR (and, for"
-            + f" `habitus run`, --fork {path}: what is asked alike is then not asked again)"
+            + "undo the change, or write to another directory with --out DIR (commands that"
+            + f" take it: and --fork {path}, so that what is asked alike is not asked again)"
         )
     if found and keep:
         write_whole(path / _EXPERIMENT, [canonical(config, indent=2), b"\n"])
