@@ -151,13 +151,14 @@ def print_framing(path: Path) -> None:
 
 def _row(count: LabelCount) -> list[str | int | float | None]:
     from habitus.records import Outcome
+    from habitus.tables import number
 
     unparsed = count.failed[Outcome.UNPARSED]
     return [
         count.note.judge,
         count.note.variant or None,
         " ".join(count.note.present),
-        count.share,
+        number(count.share),
         count.present,
         count.judged,
         unparsed,
