@@ -20,6 +20,7 @@ app = new_app("How answers are framed: rankings, co-occurrence, maxims; from lab
 
 _TOLD_EVERY = 25  # fits
 _SHORT = 40  # rows of a table that is printed without being asked for
+_REASONS = 10  # rows of the table of what cannot be estimated: often one reason many times
 
 
 class Table(StrEnum):
@@ -52,13 +53,16 @@ def analyze(
         str | None,
         typer.Option(
             "--analysis",
+            metavar="NAME",
             help="Id or path of an analysis file; chosen by the run when left out.",
             autocompletion=analysis_names,
         ),
     ] = None,
     questions: Annotated[
         list[str] | None,
-        typer.Option("--question", help="A question of the file; repeatable. All by default."),
+        typer.Option(
+            "--question", metavar="ID", help="A question of the file; repeatable. All by default."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -70,7 +74,9 @@ def analyze(
     ] = None,
     tables: Annotated[
         list[Table] | None,
-        typer.Option("--table", help="A table to print; repeatable. The short ones by default."),
+        typer.Option(
+            "--table", help="A table to print; repeatable. Rankings and short ones by default."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -78,7 +84,7 @@ def analyze(
 
     What cannot be estimated is printed as n/a, with the reason.
     """
-    from habitus.cli.finding import run_path
+    from habitus.cli.finding import labels_path
     from habitus.framing import (
         Asked,
         analyse,
@@ -90,7 +96,7 @@ def analyze(
     from habitus.store import RunDir
 
     shares = _shares(posts, out)
-    with RunDir.open(run_path(run), write=False) as opened:
+    with RunDir.open(labels_path(run), write=False) as opened:
         rules = find_analysis(analysis or default_analysis(opened))
         labels = read_labels(opened, rules)
     found = analyse(labels, rules, Asked(tuple(questions or ()), progress=_tell))
@@ -100,6 +106,8 @@ def analyze(
         print_json(framings_json(found))
     else:
         _print(found, tables or ())
+        if out is None and not tables:
+            talk("-o FOLDER writes all tables as CSV, and the figures")
 
 
 def _tell(done: int, total: int) -> None:
@@ -117,17 +125,21 @@ def _print(framings: Sequence[Framing], wanted: Sequence[Table]) -> None:
         shown = [name for name in tables if _is_shown(name, len(tables[name].rows), wanted)]
         print_tables([tables[name] for name in shown])
         print_text("")
+        for name in wanted:
+            if name != Table.ALL and name not in tables:
+                print_note(f"{framing.title}: the table {name} has no rows")
         for note in framing.notes:
             print_note(note)
-        for name in () if wanted else (name for name in tables if name not in shown):
-            print_note(f"{len(tables[name].rows):,} rows more: --table {name}")
+        more = [f"{name} ({len(tables[name].rows):,} rows)" for name in tables if name not in shown]
+        if more and not wanted:
+            print_note(f"more, with --table NAME: {', '.join(more)}")
 
 
 def _is_shown(name: str, rows: int, wanted: Sequence[Table]) -> bool:
     """Whether a table was asked for; without a word, the rankings and whatever is short."""
     if wanted:
         return Table.ALL in wanted or name in wanted
-    return name == Table.RANKINGS or rows <= _SHORT
+    return name == Table.RANKINGS or rows <= (_REASONS if name == Table.SET_ASIDE else _SHORT)
 
 
 def _shares(posts: Path | None, out: Path | None) -> Sequence[Share] | None:
