@@ -221,7 +221,7 @@ def _print_categories(run: RunDir, judge: Judge, found: Categories, *, as_json: 
     print_table(["category", "n", "of", "share"], rows)
     if mapped:
         print_text("")
-        read = [[words, category, n] for (words, category), n in mapped]
+        read: list[list[Any]] = [[words, category, n] for (words, category), n in mapped]
         print_table(["words given", "read as", "posts"], read, keys=2)
     if unmapped:
         print_text("")
