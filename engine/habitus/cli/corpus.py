@@ -135,7 +135,7 @@ def label(
         found = write_categories(labels, posts, out)
         _print_categories(labels, tasks[0].judge, found, as_json=as_json)
 
-    return run_and_count(job, job.totals, options, finish)
+    return run_and_count(job, options, finish)
 
 
 @app.command()
@@ -182,7 +182,7 @@ def answer(
         keep_cut=cut == "keep",
     )
     options = JobOptions(out=out, fork=fork, failures=failures)
-    return run_and_count(job, job.totals, options, _print_answers)
+    return run_and_count(job, options, _print_answers)
 
 
 def _categorizer(members: Sequence[tuple[Judge, tuple[str, ...]]]) -> Sequence[Any]:

@@ -90,6 +90,11 @@ class AnsweringJob:
         posts = min(self.posts.size, self.limit or self.posts.size)
         return {ITEMS: posts * len(self.models)}
 
+    @property
+    def calls(self) -> int:
+        """How many calls that takes."""
+        return self.totals[ITEMS]
+
     def begin(self, run: RunDir) -> None:
         """Keep what the items are."""
         totals = dict(self.totals)

@@ -137,6 +137,12 @@ class LabellingJob:
         )
         return {ITEMS: items, LABELS: answered * sum(len(task.variants) for task in self.tasks)}
 
+    @property
+    def calls(self) -> int:
+        """How many calls the labels take, when none has to be asked for once more."""
+        answered = min(self.source.answered, self.limit or self.source.answered)
+        return answered * sum(1 if task.batched else len(task.variants) for task in self.tasks)
+
     def begin(self, run: RunDir) -> None:
         """Keep what the labels are of."""
         note = Labelling(
