@@ -14,7 +14,7 @@ from typing import Any
 
 from habitus.content import Prompt, find, read_prompt
 from habitus.corpora import question_of
-from habitus.labelling.job import ITEMS, Labelling, keep_labelling
+from habitus.labelling.note import ITEMS, Labelling, keep_labelling
 from habitus.labelling.posts import PostSource
 from habitus.models import ChatModel, ModelEntry
 from habitus.records import JudgedItem, Outcome, Request, Sampling, derive_seed, rubric_first
