@@ -145,7 +145,7 @@ def label(
         _print_categories(labels, tasks[0].judge, found, as_json=as_json)
         talk(f"{out} has them; `{program()} corpus answer {out} --model MODEL -o RUN` goes on")
 
-    return run_and_count(job, job.totals, options, finish)
+    return run_and_count(job, options, finish)
 
 
 @app.command()
@@ -192,7 +192,7 @@ def answer(
         keep_cut=cut == "keep",
     )
     options = JobOptions(out=out, fork=fork, failures=failures)
-    return run_and_count(job, job.totals, options, _print_answers)
+    return run_and_count(job, options, _print_answers)
 
 
 def _categorizer(members: Sequence[tuple[Judge, tuple[str, ...]]]) -> Sequence[Any]:

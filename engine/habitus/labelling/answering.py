@@ -14,7 +14,7 @@ from typing import Any
 
 from habitus.content import Prompt, find, read_prompt
 from habitus.corpora import question_of
-from habitus.labelling.job import ITEMS, Labelling, keep_labelling
+from habitus.labelling.note import ITEMS, Labelling, keep_labelling
 from habitus.labelling.posts import PostSource
 from habitus.models import ChatModel, ModelEntry
 from habitus.records import JudgedItem, Outcome, Request, Sampling, derive_seed, rubric_first
@@ -89,6 +89,11 @@ class AnsweringJob:
         """How many records each table will have."""
         posts = min(self.posts.size, self.limit or self.posts.size)
         return {ITEMS: posts * len(self.models)}
+
+    @property
+    def calls(self) -> int:
+        """How many calls that takes."""
+        return self.totals[ITEMS]
 
     def begin(self, run: RunDir) -> None:
         """Keep what the items are."""

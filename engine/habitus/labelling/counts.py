@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from habitus.labelling.answering import CUT
-from habitus.labelling.job import ITEMS, LABELS, Labelling, VerdictNote, read_labelling
+from habitus.labelling.note import ITEMS, LABELS, Labelling, VerdictNote, read_labelling
 from habitus.records import JudgedItem, Label, Outcome
 from habitus.store import RunDir
 
