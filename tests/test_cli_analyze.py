@@ -148,14 +148,30 @@ def test_the_reasons_of_many_fits_are_not_printed_unasked(study: Terminal) -> No
     assert "set-aside (" in more
 
 
+def test_tables_in_which_nothing_is_estimated_are_not_printed_unasked(study: Terminal) -> None:
+    text = QUICK + "threshold: {clusters: 31}\n"
+    (study.folder / "quick.yaml").write_text(text, encoding="utf-8")
+    out = study("analyze", "labels", "--analysis", "quick.yaml")[1]
+    titles = [line for line in out.splitlines() if line.startswith("Quick: ")]
+    assert titles == [
+        *("Quick: rankings", "Quick: how often"),
+        *("Quick: deltas in brief", "Quick: not estimable"),
+    ]
+    assert "30 clusters; at least 31 are needed" in out
+    asked = study("analyze", "labels", "--analysis", "quick.yaml", "--table", "deltas")[1]
+    assert "Quick: P(effect | cause)" in asked
+
+
 HEDGING = {"judge": "hedging", "labels": ["Hedged", "Plain"], "present": ["Hedged"]}
 
 
 @pytest.mark.parametrize(
     ("verdicts", "message"),
     [
-        pytest.param([], "it holds answers and no labels: `habitus judge`", id="answers"),
-        pytest.param([HEDGING], "it has hedging: name them under 'characteristics'", id="own"),
+        pytest.param(
+            [], "other holds answers and no labels: `habitus judge` labels them", id="answers"
+        ),
+        pytest.param([HEDGING], "It has hedging: name them under 'characteristics'", id="own"),
     ],
 )
 def test_a_run_that_an_analysis_says_nothing_of(

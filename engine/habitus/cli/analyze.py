@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +15,7 @@ from habitus.cli.root import new_app
 if TYPE_CHECKING:
     from habitus.corpora import Share
     from habitus.framing import Framing
+    from habitus.tables import TextTable
 
 app = new_app("How answers are framed: rankings, co-occurrence, maxims; from labels of judges.")
 
@@ -122,7 +123,7 @@ def _print(framings: Sequence[Framing], wanted: Sequence[Table]) -> None:
 
     for framing in framings:
         tables = framing_tables(framing)
-        shown = [name for name in tables if _is_shown(name, len(tables[name].rows), wanted)]
+        shown = _shown(framing, tables, wanted)
         print_tables([tables[name] for name in shown])
         print_text("")
         for name in wanted:
@@ -135,11 +136,28 @@ def _print(framings: Sequence[Framing], wanted: Sequence[Table]) -> None:
             print_note(f"more, with --table NAME: {', '.join(more)}")
 
 
-def _is_shown(name: str, rows: int, wanted: Sequence[Table]) -> bool:
-    """Whether a table was asked for; without a word, the rankings and whatever is short."""
+def _silent(framing: Framing) -> Sequence[Table]:
+    """Tables of which nothing could be estimated: the reasons stand in others."""
+    found = {
+        Table.DIFFERENCES: [found.difference for found in framing.comparisons],
+        Table.DELTAS: [found.delta for found in framing.deltas],
+        Table.DELTA_DIFFERENCES: [found.difference for found in framing.delta_comparisons],
+    }
+    return [name for name, values in found.items() if all(value is None for value in values)]
+
+
+def _shown(
+    framing: Framing, tables: Mapping[str, TextTable], wanted: Sequence[Table]
+) -> Sequence[str]:
+    """The tables that were asked for; without a word, the rankings and whatever is short."""
     if wanted:
-        return Table.ALL in wanted or name in wanted
-    return name == Table.RANKINGS or rows <= (_REASONS if name == Table.SET_ASIDE else _SHORT)
+        return [name for name in tables if Table.ALL in wanted or name in wanted]
+    longest = dict.fromkeys(_silent(framing), 0) | {Table.SET_ASIDE: _REASONS}
+    return [
+        name
+        for name, table in tables.items()
+        if name == Table.RANKINGS or len(table.rows) <= longest.get(Table(name), _SHORT)
+    ]
 
 
 def _shares(posts: Path | None, out: Path | None) -> Sequence[Share] | None:

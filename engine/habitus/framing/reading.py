@@ -126,6 +126,8 @@ def read_labels(run: RunDir, analysis: AnalysisFile) -> Labels:
         StoreError: a label without its item, or one that its judge cannot have given.
     """
     labelling = Labelling.read(run)
+    if not labelling.verdicts:
+        raise UsageError(f"{run.path} holds answers and no labels: `habitus judge` labels them")
     codings = dict(_codings(analysis, labelling.verdicts))
     items = _Items(analysis)
     for item in run.records.iterate(ITEMS, JudgedItem):
@@ -139,22 +141,16 @@ def read_labels(run: RunDir, analysis: AnalysisFile) -> Labels:
     if codings.keys() <= {c.id for c in analysis.characteristics if c.field}:
         raise UsageError(
             f"{run.path} has labels of none of the characteristics of the analysis "
-            f"{analysis.id!r} ({', '.join(lacking)}); {_what_to_do(labelling.verdicts)}"
+            f"{analysis.id!r} ({', '.join(lacking)}). It has {_names(labelling.verdicts)}: name them "
+            "under 'characteristics' of an analysis file, and give that with --analysis"
         )
     asked = dict(_asked(analysis, labelling.verdicts))
     frames = items.frames(columns.labels)
     return Labels(frames, codings, tuple(lacking), labelling.made_up, asked)
 
 
-def _what_to_do(verdicts: Iterable[Verdict]) -> str:
-    """With a run that an analysis says nothing of."""
-    names = [f"{verdict.judge}.{verdict.variant}".rstrip(".") for verdict in verdicts]
-    if not names:
-        return "it holds answers and no labels: `habitus judge` labels them"
-    return (
-        f"it has {', '.join(names)}: name them under 'characteristics' of an analysis file, and "
-        "give that with --analysis"
-    )
+def _names(verdicts: Iterable[Verdict]) -> str:
+    return ", ".join(f"{verdict.judge}.{verdict.variant}".rstrip(".") for verdict in verdicts)
 
 
 def _asked(analysis: AnalysisFile, verdicts: Iterable[Verdict]) -> Iterator[tuple[str, Verdict]]:
