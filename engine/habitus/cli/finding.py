@@ -32,10 +32,21 @@ def run_path(name: str) -> Path:
     return named if is_run(named) or not direct.exists() else direct
 
 
+def labels_path(name: str) -> Path:
+    """The directory of a run of labels; a file is to be judged first."""
+    path = run_path(name)
+    if path.is_file():
+        raise UsageError(
+            f"{name} is a file: `habitus judge {name} --model MODEL` labels its answers"
+        )
+    return path
+
+
 def run_or_file(name: str) -> Path:
-    """A file as it is, or the directory of a run."""
+    """A file as it is, or the directory of a run; what is neither, as it was given."""
     path = Path(name)
-    return path if path.is_file() else run_path(name)
+    run = run_path(name)
+    return run if run.is_dir() and not path.is_file() else path
 
 
 def model_entries(given: Sequence[str]) -> tuple[dict[str, ModelEntry], str, dict[str, str]]:

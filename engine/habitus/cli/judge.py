@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 _HEADINGS = (
     "judge", "variant", "counted", "share", "n", "of", "unparsed", "failed", "no answer", "left",
 )  # fmt: skip
+_SHARES = (
+    "share: n of the answers with a label; without one: unparsed (a reply in which none can be read), "
+    "failed (no reply), no answer (nothing to judge), left (not asked yet)"
+)
 
 app = new_app("Judges on the answers of a file or a run.")
 
@@ -44,7 +48,8 @@ def judge(
         typer.Option("--model", metavar="[JUDGE=]MODEL", help=MODEL_HELP + "; repeatable."),
     ],
     judges: Annotated[
-        list[str], typer.Option("--judges", help="Sets, judges, judge.variant; repeatable.")
+        list[str],
+        typer.Option("--judges", metavar="NAME", help="Sets, judges, judge.variant; repeatable."),
     ] = ["franz"],  # noqa: B006  (typer copies it)
     out: Annotated[Path | None, typer.Option("--out", help="Run directory of the labels.")] = None,
     answer: AnswerOption = None,
@@ -60,7 +65,9 @@ def judge(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            "--column", metavar="WHAT=NAME", help="response, question, target, id, group."
+            "--column",
+            metavar="WHAT=NAME",
+            help="The column of response, question, target, id or group; repeatable.",
         ),
     ] = None,
     limit: LimitOption = None,
@@ -95,16 +102,35 @@ def judge(
         items, tasks, {name: e for name, e in entries.items() if name in used}, seed, limit
     )
     options = JobOptions(
-        out=out or Path("runs") / f"{path.resolve().name.partition('.')[0]}-labels",
+        out=_beside(path, out or Path("runs") / f"{path.resolve().name.partition('.')[0]}-labels"),
         fork=fork,
-        fresh=frozenset(f"judge/{name}" for name in fresh or ()),
+        fresh=_stages(fresh or [], [task.judge.file.id for task in tasks]),
         failures=failures,
         quiet=quiet,
     )
-    code = run_and_count(job, job.totals, options, lambda run: print_labels(run, as_json=as_json))
+    code = run_and_count(job, options, lambda run: print_labels(run, as_json=as_json))
     if not quiet:
         talk(f"`{program()} analyze {options.out}` says what it comes to")
     return code
+
+
+def _beside(source: Path, out: Path) -> Path:
+    """Where labels go: not into what they are of."""
+    from habitus.errors import UsageError
+
+    if out.resolve() == source.resolve():
+        raise UsageError(f"{out} is what is judged; name another directory with --out")
+    return out
+
+
+def _stages(fresh: list[str], asked: list[str]) -> frozenset[str]:
+    """Stages of calls by the judges that are to be asked again."""
+    from habitus.errors import NotFoundError
+
+    for name in fresh:
+        if name not in asked:
+            raise NotFoundError("judge among those that are asked", name, asked)
+    return frozenset(f"judge/{name}" for name in fresh)
 
 
 def print_labels(run: RunDir, *, as_json: bool = False) -> None:
@@ -132,13 +158,14 @@ def print_framing(path: Path) -> None:
 
 def _row(count: LabelCount) -> list[str | int | float | None]:
     from habitus.records import Outcome
+    from habitus.tables import number
 
     unparsed = count.failed[Outcome.UNPARSED]
     return [
         count.note.judge,
         count.note.variant or None,
         " ".join(count.note.present),
-        count.share,
+        number(count.share),
         count.present,
         count.judged,
         unparsed,
@@ -150,11 +177,11 @@ def _row(count: LabelCount) -> list[str | int | float | None]:
 
 def _notes(note: Labelling, counts: list[LabelCount]) -> list[str]:
     forms = sorted({c.note.form for c in counts})
-    notes = [f"answers were asked for as: {' and '.join(forms)}"]
+    notes = [_SHARES, f"labels were asked for as: {' and '.join(forms)}"]
     if any(c.note.batched for c in counts):
         notes.append("cues or maxims were asked for together: another instrument than one by one")
     if note.made_up:
-        notes.append(f"synthetic: {', '.join(note.made_up)} make their answers up")
+        notes.append(f"synthetic: made up, no model said it ({', '.join(note.made_up)})")
     return notes
 
 

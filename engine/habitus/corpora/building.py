@@ -23,7 +23,7 @@ from habitus.corpora.cleaning import text_key
 from habitus.corpora.countries import CountryMap
 from habitus.corpora.filters import Reason, first_reason
 from habitus.corpora.lines import MAX_LINE, LineReader
-from habitus.corpora.stored import Post, PostWriter, counts_path
+from habitus.corpora.stored import Post, PostWriter, check_output, counts_path
 from habitus.corpora.submissions import Submission, parse, read_submission, subreddit_of
 from habitus.errors import UsageError
 
@@ -152,8 +152,7 @@ def _check(files: Sequence[Path], out: Path) -> None:
             raise UsageError(f"{path}: .zst_blocks is not read; convert it to .zst or JSON lines")
         if path.resolve() in {out.resolve(), counts_path(out).resolve()}:
             raise UsageError(f"{path} would be overwritten; choose another output")
-    if not out.parent.is_dir() or out.is_dir():
-        raise UsageError(f"{out} cannot be written; name a file in a folder that is there")
+    check_output(out)
 
 
 def _write_json(path: Path, data: dict[str, Any]) -> None:

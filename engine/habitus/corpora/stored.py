@@ -112,15 +112,19 @@ def read_posts(path: Path, columns: Sequence[str] = COLUMNS) -> Iterator[dict[st
     """Columns of a file of posts, batch by batch.
 
     Raises:
-        UsageError: no such file, not Parquet, or a column is missing.
+        UsageError: no such file, not Parquet or damaged, or a column is missing.
     """
     with _opened(path) as file:
         there = file.schema_arrow.names
         missing = [name for name in columns if name not in there]
         if missing:
             raise UsageError(f"{path} has no column {missing[0]!r}; it has {', '.join(there)}")
-        for batch in file.iter_batches(batch_size=_ROWS, columns=list(columns)):
-            yield batch.to_pydict()
+        arrow, _ = _arrow()
+        try:
+            for batch in file.iter_batches(batch_size=_ROWS, columns=list(columns)):
+                yield batch.to_pydict()
+        except (OSError, arrow.ArrowException, UnicodeDecodeError) as error:
+            raise _unreadable(path, error) from None
 
 
 def column_names(path: Path) -> list[str]:
@@ -165,12 +169,26 @@ def add_column(path: Path, out: Path, name: str, value: Callable[[str], str | No
                 aside.unlink(missing_ok=True)
 
 
+def check_output(path: Path) -> None:
+    """Refuse a file that cannot be written, before there is anything to write.
+
+    Raises:
+        UsageError: a folder, or a file in a folder that is not there.
+    """
+    if not path.parent.is_dir() or path.is_dir():
+        raise UsageError(f"{path} cannot be written; name a file in a folder that is there")
+
+
 def _opened(path: Path) -> Any:
     arrow, parquet = _arrow()
     try:
         return parquet.ParquetFile(path)
     except (OSError, arrow.ArrowInvalid) as error:
-        raise UsageError(f"{path} cannot be read as Parquet: {_reason(error)}") from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> UsageError:
+    return UsageError(f"{path} cannot be read as Parquet: {_reason(error)}")
 
 
 def _schema(arrow: Any) -> Any:

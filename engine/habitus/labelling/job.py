@@ -13,76 +13,17 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
-from habitus.errors import StoreError
 from habitus.judges import Labelled
+from habitus.labelling.note import ITEMS, LABELS, Labelling, VerdictNote, keep_labelling
 from habitus.labelling.sources import Source
 from habitus.labelling.tasks import Task, verdicts
 from habitus.models import ChatModel, ModelEntry
-from habitus.records import JudgedItem, Label, Outcome, derive_seed
-from habitus.running import ALIKE, MODELS_MAY_CHANGE, Session, read_made_up, together, windowed
+from habitus.records import Failure, JudgedItem, Label, Outcome, derive_seed
+from habitus.running import ALIKE, MODELS_MAY_CHANGE, Session, together, windowed
 from habitus.store import RunDir
 
-ITEMS, LABELS = "items", "labels"
 Ask = Callable[[JudgedItem], Awaitable[tuple[Label, ...]]]
-_FILE = "labelling.json"
 _PUT_AT_ONCE = 512
-
-
-class VerdictNote(BaseModel):
-    """One verdict that every item gets, and how it is asked for."""
-
-    model_config = ConfigDict(frozen=True)
-
-    judge: str
-    variant: str
-    labels: tuple[str, ...]
-    present: tuple[str, ...]
-    model: str
-    form: str
-    question: bool
-    batched: bool
-
-
-class Labelling(BaseModel):
-    """``labelling.json``: what a reader of the run must know.
-
-    ``kind`` says what the items are: ``posts`` (answers to posts), ``responses`` (of a CCBench
-    run), ``rows`` (of a file). ``made_up`` are models, judges and targets alike, whose answers no
-    model gave: what rests on them is synthetic. ``totals`` are the records of each table when all is
-    done.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    origin: str
-    kind: str
-    made_up: tuple[str, ...] = ()
-    totals: dict[str, int]
-    verdicts: tuple[VerdictNote, ...] = ()
-
-
-def keep_labelling(run: RunDir, note: Labelling) -> None:
-    """Write the note down, with those of the run's own models that make answers up."""
-    made_up = tuple(sorted({*note.made_up, *read_made_up(run)}))
-    whole = note.model_copy(update={"made_up": made_up})
-    run.write(_FILE, whole.model_dump_json(indent=1).encode())
-
-
-def read_labelling(run: RunDir) -> Labelling:
-    """What a run of labels says of itself.
-
-    Raises:
-        StoreError: it is none, or the file is damaged.
-    """
-    path = run.path / _FILE
-    try:
-        return Labelling.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        raise StoreError(f"{run.path} holds no labels; `habitus judge` makes them") from None
-    except ValueError as error:
-        raise StoreError(f"{path} is damaged ({type(error).__name__}); judge again") from None
 
 
 @dataclass(frozen=True)
@@ -130,6 +71,12 @@ class LabellingJob:
         )
         return {ITEMS: items, LABELS: answered * sum(len(task.variants) for task in self.tasks)}
 
+    @property
+    def calls(self) -> int:
+        """How many calls the labels take, when none has to be asked for once more."""
+        answered = min(self.source.answered, self.limit or self.source.answered)
+        return answered * sum(1 if task.batched else len(task.variants) for task in self.tasks)
+
     def begin(self, run: RunDir) -> None:
         """Keep what the labels are of."""
         note = Labelling(
@@ -166,7 +113,22 @@ class LabellingJob:
         for task in self.tasks:
             if task.model == name:
                 for ask in self._asks(task, model):
-                    await _pilot_then(_answered(session.store), partial(_put, session, ask), width)
+                    items = self._answered(session.store)
+                    await _pilot_then(items, partial(_put, session, ask), width)
+
+    def _answered(self, run: RunDir) -> Iterator[JudgedItem]:
+        """The items that have a response to judge; of an earlier session there may be more."""
+        wanted = self._wanted
+        for item in run.records.iterate(ITEMS, JudgedItem):
+            if item.outcome is Outcome.OK and (wanted is None or item.id in wanted):
+                yield item
+
+    @cached_property
+    def _wanted(self) -> frozenset[str] | None:
+        """The ids of the first items, where not all are asked for."""
+        if self.limit is None:
+            return None
+        return frozenset(item.id for item in islice(self.source.read(), self.limit))
 
     def _asks(self, task: Task, model: ChatModel) -> Iterator[Ask]:
         if task.batched:
@@ -179,15 +141,20 @@ class LabellingJob:
         self, task: Task, model: ChatModel, variant: str, item: JudgedItem
     ) -> tuple[Label, ...]:
         name = label_id(item.id, task.judge.file.id, variant)
-        found = await task.judge.label(
-            model, _seen(task, item), task.sampling, self._seed(name), item.id, task.asking(variant)
+        seen = _seen(task, item)
+        found = _nothing_to_see(seen) or await task.judge.label(
+            model, seen, task.sampling, self._seed(name), item.id, task.asking(variant)
         )
         return (_made(item, task, variant, found),)
 
     async def _label_all(self, task: Task, model: ChatModel, item: JudgedItem) -> tuple[Label, ...]:
+        seen = _seen(task, item)
+        nothing = _nothing_to_see(seen)
+        if nothing:
+            return tuple(_made(item, task, variant, nothing) for variant in task.variants)
         found = await task.judge.label_all(
             model,
-            _seen(task, item),
+            seen,
             task.sampling,
             self._seed(label_id(item.id, task.judge.file.id)),
             item.id,
@@ -202,11 +169,6 @@ class LabellingJob:
 def label_id(item: str, judge: str, variant: str = "") -> str:
     """``<item>/<judge>`` or ``<item>/<judge>.<variant>``."""
     return f"{item}/{judge}.{variant}" if variant else f"{item}/{judge}"
-
-
-def _answered(run: RunDir) -> Iterator[JudgedItem]:
-    """The items that have a response to judge."""
-    return (i for i in run.records.iterate(ITEMS, JudgedItem) if i.outcome is Outcome.OK)
 
 
 async def _put(session: Session, ask: Ask, item: JudgedItem) -> None:
@@ -227,6 +189,15 @@ def _seen(task: Task, item: JudgedItem) -> dict[str, str]:
     texts = {"question": item.question, "query": item.question, "response": item.response}
     wanted = set(task.judge.file.sees) | ({"question"} if task.question else set())
     return {name: text for name, text in texts.items() if name in wanted}
+
+
+def _nothing_to_see(seen: Mapping[str, str]) -> Labelled | None:
+    """No label, where a text that the judge goes by is blank: no model is asked then."""
+    blank = [name for name, text in seen.items() if not text.strip()]
+    if not blank:
+        return None
+    failure = Failure(Outcome.UNPARSED, f"the item has no {blank[0]}")
+    return Labelled(None, None, "", failure, ())
 
 
 def _made(item: JudgedItem, task: Task, variant: str, found: Labelled) -> Label:

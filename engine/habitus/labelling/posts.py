@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from habitus.agents.verdicts import unreadable_label
 from habitus.corpora import CATEGORY, add_column, column_names, question_of, read_posts
 from habitus.errors import UsageError
-from habitus.labelling.job import LABELS
+from habitus.labelling.note import LABELS
 from habitus.labelling.sources import Source
 from habitus.records import JudgedItem, Label
 from habitus.store import RunDir
@@ -25,7 +24,10 @@ _NEEDED = ("id", "title", "body", "subreddit")
 
 @dataclass(frozen=True, slots=True)
 class PostSource:
-    """The posts of a Parquet file, read a batch at a time."""
+    """The posts of a Parquet file, read a batch at a time.
+
+    ``digest`` names what is read of them: other columns may come and go.
+    """
 
     path: Path
     columns: tuple[str, ...]
@@ -41,23 +43,28 @@ class PostSource:
         """
         there = column_names(path)
         columns = tuple(dict.fromkeys((*_NEEDED, *(f for f in _FIELDS if f in there))))
-        size = _check_ids(path)
-        return cls(path, columns, _digest(path), size)
+        return cls(path, columns, *_looked_through(path, columns))
 
     def posts(self) -> Iterator[dict[str, Any]]:
-        """The posts, in the order of the file."""
-        for batch in read_posts(self.path, self.columns):
-            for row in zip(*batch.values(), strict=True):
-                yield dict(zip(batch, row, strict=True))
+        """The posts, in the order of the file; a title or body that is null has no text."""
+        return _posts(self.path, self.columns)
 
     def fields(self, post: dict[str, Any]) -> dict[str, str]:
         """What an analysis may group a post by."""
         return {name: str(post[name]) for name in _FIELDS if post.get(name) is not None}
 
     def questions(self) -> Source:
-        """The posts as items without an answer, for judges that see the question alone."""
-        read = partial(_questions, self)
-        return Source(self.path.name, "posts", self.digest, self.size, self.size, read)
+        """The posts as items without an answer, for judges that see the question alone.
+
+        A category that they have is none of it: it is what such a judge gives them.
+        """
+        columns = tuple(name for name in self.columns if name != CATEGORY)
+        if columns == self.columns:
+            digest, size = self.digest, self.size
+        else:
+            digest, size = _looked_through(self.path, columns)
+        read = partial(_questions, replace(self, columns=columns))
+        return Source(self.path.name, "posts", digest, size, size, read)
 
 
 def _questions(source: PostSource) -> Iterator[JudgedItem]:
@@ -72,20 +79,25 @@ def _questions(source: PostSource) -> Iterator[JudgedItem]:
         )
 
 
-def _check_ids(path: Path) -> int:
-    """How many posts there are, when each has an id of its own."""
+def _posts(path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for batch in read_posts(path, columns):
+        for row in zip(*batch.values(), strict=True):
+            post = dict(zip(batch, row, strict=True))
+            yield post | {name: "" if post[name] is None else str(post[name]) for name in _NEEDED}
+
+
+def _looked_through(path: Path, columns: tuple[str, ...]) -> tuple[str, int]:
+    """Digest and number of the posts, when each has an id of its own."""
+    hasher = hashlib.sha256()
     known: set[str] = set()
-    for name in chain.from_iterable(batch["id"] for batch in read_posts(path, ["id"])):
+    for number, post in enumerate(_posts(path, columns), start=1):
+        name = post["id"]
         if not name or name in known:
             what = f"has the id {name!r} of another row" if name else "has no id"
-            raise UsageError(f"{path}: row {len(known) + 1} {what}")
+            raise UsageError(f"{path}: row {number} {what}")
         known.add(name)
-    return len(known)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        hasher.update(repr(list(post.items())).encode() + b"\n")
+    return hasher.hexdigest(), len(known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,5 +127,5 @@ def write_categories(run: RunDir, posts: Path, out: Path) -> Categories:
             mapped[label.alias, label.label] += 1
         elif words is not None:
             unmapped[words] += 1
-    add_column(posts, out, CATEGORY, found.get)
+    add_column(posts, out, CATEGORY, lambda name: found.get(str(name)))
     return Categories(Counter(found.values()), mapped, unmapped)

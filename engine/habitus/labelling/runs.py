@@ -16,7 +16,7 @@ from habitus.errors import UsageError
 from habitus.experiments import read_materials
 from habitus.experiments.materials import Materials
 from habitus.experiments.responding import SHARED
-from habitus.labelling.job import ITEMS, read_labelling
+from habitus.labelling.note import ITEMS, Labelling, read_labelling
 from habitus.labelling.sources import Source, looked_through
 from habitus.records import Evaluation, JudgedItem, NormState, Response
 from habitus.running import read_made_up
@@ -36,8 +36,8 @@ def run_source(path: Path) -> Source:
         stages = run.records.stages()
         if ITEMS in stages:
             note = read_labelling(run)
-            kind, made_up = note.kind, frozenset(note.made_up)
             read = partial(_kept, path)
+            kind, made_up = note.kind, _made_up_among(read(), note)
         elif "responses" in stages:
             kind, made_up = "responses", _made_up_targets(run)
             read = partial(_responses, path)
@@ -98,6 +98,11 @@ def _met(run: RunDir) -> dict[str, dict[str, str]]:
         }
         for found in run.records.iterate("evaluations", Evaluation)
     }
+
+
+def _made_up_among(items: Iterator[JudgedItem], note: Labelling) -> frozenset[str]:
+    """Targets that make answers up. The judges of a run have no part in what is judged anew."""
+    return frozenset(note.made_up) and frozenset(i.target for i in items) & {*note.made_up}
 
 
 def _made_up_targets(run: RunDir) -> frozenset[str]:

@@ -83,12 +83,19 @@ def make_tasks(
             variants in one call are asked of those that have more than one.
 
     Raises:
-        UsageError: a judge that cannot be asked so, or a model for a judge that is not asked.
+        UsageError: a judge that cannot be asked so, one without a model, or a model for a judge
+            that is not asked.
     """
     tasks = tuple(_task(*member, models, default, manner) for member in members)
     unused = models.keys() - {task.judge.file.id for task in tasks}
     if unused:
         raise UsageError(f"a model is given for {min(unused)!r}, which is not among the judges")
+    without = [task.judge.file.id for task in tasks if not task.model]
+    if without:
+        raise UsageError(
+            f"no model is given for {', '.join(without)}: add --model MODEL for all judges that "
+            "have none of their own"
+        )
     if manner.question and not any(task.question for task in tasks):
         raise UsageError("none of these judges can be shown the question by choice")
     if manner.batched and manner.form == "sentinel":
