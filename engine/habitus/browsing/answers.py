@@ -9,7 +9,7 @@ from habitus.browsing.comparisons import Band, Cell, Column, Comparison
 from habitus.browsing.document import Style
 from habitus.browsing.index import Group, LabelIndex, ResponseKey, StudyIndex
 from habitus.browsing.transcripts import STATES
-from habitus.labelling.job import VerdictNote
+from habitus.labelling.note import VerdictNote
 from habitus.records import (
     Evaluation,
     JudgedItem,
