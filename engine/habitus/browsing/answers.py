@@ -51,6 +51,7 @@ def response_comparison(
         columns=tuple(_response_column(found[key.id], key, keys) for key in keys),
         bands=tuple(_verdict_bands(run, index, keys, judged, other)),
         judged="Checklist",
+        counted=True,
     )
 
 

@@ -23,7 +23,7 @@ from habitus.browsing.document import (
 from habitus.browsing.layout import BETWEEN
 from habitus.browsing.notes import Notes
 
-LEAST = 34  # cells that a column needs to be read
+LEAST = 30  # cells that a column needs to be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,10 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A question, its answers, and what is said of them."""
+    """A question, its answers, and what is said of them.
+
+    ``judged`` is the heading of the bands; ``counted``: their cells are met or not.
+    """
 
     key: str
     title: str
@@ -71,6 +74,7 @@ class Comparison:
     columns: tuple[Column, ...]
     bands: tuple[Band, ...]
     judged: str
+    counted: bool = False
 
     def at(self, name: str) -> int:
         """The place of a column by its id; 0 if there is none."""
@@ -119,11 +123,22 @@ def comparison_page(
     blocks += _tabs(found, column, shown)
     blocks.append(_row([_answer(found, n, column, shown, notes) for n in shown]))
     blocks += [Gap(), Heading(found.judged)]
+    if found.bands and found.counted:
+        blocks.append(_row([(Paragraph(_count(found, n), "strong"),) for n in shown]))
     for band in found.bands:
         blocks += _band(band, shown)
     if not found.bands:
         blocks.append(Paragraph("nothing yet", "unknown"))
     return Document(found.key, tuple(blocks))
+
+
+def _count(found: Comparison, column: int) -> str:
+    """How much of what was judged an answer meets."""
+    cells = [band.cells[column] for band in found.bands]
+    styles = [cell.style if cell else "unknown" for cell in cells]
+    met, judged = styles.count("good"), len(styles) - styles.count("unknown")
+    rest = f", {len(styles) - judged} not judged" if judged < len(styles) else ""
+    return f"meets {met} of {judged}{rest}"
 
 
 def _row(cells: Sequence[tuple[Block, ...]]) -> Block:

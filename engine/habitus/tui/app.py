@@ -211,7 +211,8 @@ class Viewer(Background):
         self._show_lines()
 
     def _show_lines(self) -> None:
-        lines = {"top": _line(self.state.top()), "status": _line(self.state.status())}
+        top = self.state.top().ljust(self.size.width)
+        lines = {"top": _line(top), "status": _line(self.state.status())}
         for name, text in {**lines, "keys": _keys(self.size.width)}.items():
             before = self._shown.get(name)
             if before != text:
