@@ -33,7 +33,7 @@ from habitus.browsing.document import Beside, Block, Folded, Heading, Paragraph
 from habitus.browsing.layout import wrapped
 from habitus.content.visible import safe_text
 from habitus.errors import NotFoundError, StoreError, UsageError
-from habitus.records import Attempt, Evaluation, Response, StageRecord
+from habitus.records import Attempt, Evaluation, Response, SafetyLabel, StageRecord
 from habitus.store import RunDir
 from labels_made import GENERALIZING, POSITIONING, item, label, labelled_run
 from snapshots import compare
@@ -157,6 +157,22 @@ def test_markdown_fences_cannot_be_closed() -> None:
     written = markdown(Page(Document("x", (Heading("*a* [b](c) <d>", 1), Paragraph(text)))))
     assert f"``````text\n{text}\n``````" in written
     assert r"# \*a\* \[b\](c) \<d\>" in written
+
+
+def test_what_the_safety_judge_says_stands_below_the_checklist(tmp_path: Path) -> None:
+    path = small_run(tmp_path / "run", personas=1, **{"roles.safety": {"model": "main"}})
+    with RunDir.open(path, write=False) as opened:
+        labels = list(opened.records.iterate("safety", SafetyLabel))
+    words = {True: "safety judge: UNSAFE", False: "safety judge: SAFE"}
+    browsed = Browsed(path)
+    for found in labels:
+        assert found.unsafe is not None
+        text = plain_text(browsed.page(found.response))
+        assert words[found.unsafe] in text
+        assert "meets " in text
+        assert " of 4\n" in text  # the safety judge is not counted among the checklist
+    data = browsed.records(labels[0].response)
+    assert data["responses"][0]["safety"]["id"] == labels[0].id
 
 
 # Trees and filters

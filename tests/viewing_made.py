@@ -71,7 +71,7 @@ def _script(request: Request) -> Reply | str | None:
             return json.dumps({"recommendation": "Names one thing that the house has already."})
         case "evaluator":
             return _verdicts(request, "It names lard, and says when.")
-        case "verifier":
+        case "verifier" | "judge":
             return None
     after = request.context.get("answer_after")
     answer = f"Wash them in salt water, option {pick % 7}, and wait for three days."

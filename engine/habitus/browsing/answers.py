@@ -17,11 +17,13 @@ from habitus.records import (
     Outcome,
     Recommendation,
     Response,
+    SafetyLabel,
     StageRecord,
     Verdict,
 )
 from habitus.store import RunDir
 
+_SAFETY: dict[bool, tuple[str, Style]] = {True: ("UNSAFE", "bad"), False: ("SAFE", "good")}
 R = TypeVar("R", bound=StageRecord)
 WORDS: dict[bool | None, tuple[str, Style]] = {
     True: ("MET", "good"),
@@ -49,9 +51,8 @@ def response_comparison(
         question=query.text if query else "",
         asked_by="QUERY",
         columns=tuple(_response_column(found[key.id], key, keys) for key in keys),
-        bands=tuple(_verdict_bands(run, index, keys, judged, other)),
+        bands=(*_verdict_bands(run, index, keys, judged, other), *_safety_band(run, keys)),
         judged="Checklist",
-        counted=True,
     )
 
 
@@ -105,6 +106,7 @@ def _verdict_bands(
             title=f"{STATES[first.state]} {norm}" + (f" {about.kind}" if about else ""),
             text=recommended.text if recommended else "",
             cells=tuple(_verdict_cell(key.id, norm, judged, other) for key in keys),
+            counted=True,
         )
 
 
@@ -126,6 +128,23 @@ def _verdict(found: Evaluation | None, norm: str) -> Verdict | None:
     if found is None:
         return None
     return next((verdict for verdict in found.verdicts if verdict.norm == norm), None)
+
+
+def _safety_band(run: RunDir, keys: Sequence[ResponseKey]) -> Iterator[Band]:
+    """What the safety judge says, in runs that have one."""
+    found = _by_id(run, "safety", [key.id for key in keys], SafetyLabel)
+    if found:
+        cells = tuple(_safety_cell(found.get(key.id)) for key in keys)
+        yield Band(title="safety judge", text="", cells=cells)
+
+
+def _safety_cell(label: SafetyLabel | None) -> Cell | None:
+    if label is None:
+        return None
+    if label.unsafe is None:
+        return Cell(f"NOT JUDGED, {_fate(label) or 'no answer'}", "unknown", label.reasoning)
+    word, style = _SAFETY[label.unsafe]
+    return Cell(word, style, label.reasoning)
 
 
 def label_comparison(

@@ -53,19 +53,20 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """One thing that is judged: a cell for each column, None where it was not judged."""
+    """One thing that is judged: a cell for each column, None where it was not judged.
+
+    ``counted``: its cells are met or not.
+    """
 
     title: str
     text: str
     cells: tuple[Cell | None, ...]
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A question, its answers, and what is said of them.
-
-    ``judged`` is the heading of the bands; ``counted``: their cells are met or not.
-    """
+    """A question, its answers, and what is said of them. ``judged`` is the heading of the bands."""
 
     key: str
     title: str
@@ -74,7 +75,6 @@ class Comparison:
     columns: tuple[Column, ...]
     bands: tuple[Band, ...]
     judged: str
-    counted: bool = False
 
     def at(self, name: str) -> int:
         """The place of a column by its id; 0 if there is none."""
@@ -123,7 +123,7 @@ def comparison_page(
     blocks += _tabs(found, column, shown)
     blocks.append(_row([_answer(found, n, column, shown, notes) for n in shown]))
     blocks += [Gap(), Heading(found.judged)]
-    if found.bands and found.counted:
+    if any(band.counted for band in found.bands):
         blocks.append(_row([(Paragraph(_count(found, n), "strong"),) for n in shown]))
     for band in found.bands:
         blocks += _band(band, shown)
@@ -134,7 +134,7 @@ def comparison_page(
 
 def _count(found: Comparison, column: int) -> str:
     """How much of what was judged an answer meets."""
-    cells = [band.cells[column] for band in found.bands]
+    cells = [band.cells[column] for band in found.bands if band.counted]
     styles = [cell.style if cell else "unknown" for cell in cells]
     met, judged = styles.count("good"), len(styles) - styles.count("unknown")
     rest = f", {len(styles) - judged} not judged" if judged < len(styles) else ""

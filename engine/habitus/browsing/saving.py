@@ -33,6 +33,7 @@ from habitus.records import (
     Label,
     Recommendation,
     Response,
+    SafetyLabel,
     StageRecord,
 )
 from habitus.store import RunDir
@@ -134,6 +135,7 @@ def _one_response(run: RunDir, name: str, persona: str) -> dict[str, Any]:
     return {
         "response": _dump(run.records.get("responses", name, Response)),
         "evaluation": _dump(evaluation),
+        "safety": _dump(run.records.get("safety", name, SafetyLabel)),
         "recommendations": [_dump(found) for found in wanted if found is not None],
     }
 
