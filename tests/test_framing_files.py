@@ -47,7 +47,9 @@ class TestAFile:
         analysis = load_analysis(written(tmp_path, PLAIN))
         assert analysis.compare.level == "target"
         assert (analysis.significance, analysis.threshold.cases) == (0.05, 10)
-        assert (analysis.gee.correlation, analysis.gee.covariance) == ("exchangeable", "robust")
+        gee = analysis.gee
+        assert (gee.correlation, gee.covariance) == ("exchangeable", "bias_reduced")
+        assert gee.distribution == "student"
         assert (analysis.fdr.family, analysis.threshold.rows) == ("fit", "subset")
 
     @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from habitus.statistics.resampling import FloatArray, IntArray
 
 Correlation = Literal["exchangeable", "independence"]
 Covariance = Literal["robust", "bias_reduced"]
-_CLOSE = 1e-6  # norm of the score at the solution
+_CLOSE = 1e-9  # norm of the score at the solution
 _EDGE = 1e-8  # a correlation nearer to what it can be at most cannot be inverted
 
 
@@ -77,7 +77,8 @@ class BinaryRows:
 class Fit:
     """Log-odds of the cells that have rows, and their covariance.
 
-    ``coefficients[place[c]]`` belongs to cell ``c`` of :attr:`BinaryRows.cells`. ``correlation`` is
+    ``coefficients[place[c]]`` belongs to cell ``c`` of :attr:`BinaryRows.cells`, and ``rows`` counts
+    the rows of each cell in the same order: what a variance is zero beside. ``correlation`` is
     the estimated working correlation; None where rows were taken as independent, which
     ``fallback`` says was not what had been asked for.
     """
@@ -85,6 +86,7 @@ class Fit:
     place: dict[int, int]
     coefficients: FloatArray
     covariance: FloatArray
+    rows: IntArray
     correlation: float | None = None
     fallback: bool = False
 
@@ -123,7 +125,8 @@ class StatsmodelsGee:
         order = np.argsort(rows.group, kind="stable")
         cells, inverse = np.unique(rows.cells[order], return_inverse=True)
         outcome = rows.outcome[order].astype(np.float64)
-        shares = np.bincount(inverse, outcome) / np.bincount(inverse)
+        counts = np.bincount(inverse)
+        shares = np.bincount(inverse, outcome) / counts
         if ((shares <= 0) | (shares >= 1)).any():
             raise NotEstimable("all outcomes of a cell are the same")
         problem = _Problem(outcome, inverse, rows.group[order], np.log(shares / (1 - shares)))
@@ -132,11 +135,11 @@ class StatsmodelsGee:
         if wanted and problem.has_pairs:
             found = self._solve(problem, self._gee.cov_struct.Exchangeable(), options.covariance)
             if found is not None:
-                return Fit(place, *found)
+                return Fit(place, *found[:2], counts, found[2])
         found = self._solve(problem, self._gee.cov_struct.Independence(), options.covariance)
         if found is None:
             raise NotEstimable("the fit gives no finite numbers")
-        return Fit(place, found[0], found[1], None, fallback=wanted)
+        return Fit(place, *found[:2], counts, None, fallback=wanted)
 
     def _solve(
         self, problem: _Problem, structure: Any, covariance: Covariance
