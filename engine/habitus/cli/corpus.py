@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -135,7 +135,7 @@ def label(
         found = write_categories(labels, posts, out)
         _print_categories(labels, tasks[0].judge, found, as_json=as_json)
 
-    return run_and_count(job, job.totals, options, finish)
+    return run_and_count(job, options, finish)
 
 
 @app.command()
@@ -150,6 +150,10 @@ def answer(
     temperature: Annotated[float, typer.Option("--temperature", min=0, max=5)] = 0.7,
     top_p: Annotated[float, typer.Option("--top-p", min=0.001, max=1)] = 0.95,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1)] = 512,
+    cut: Annotated[
+        Literal["keep", "fail"],
+        typer.Option("--cut", help="Whether an answer cut at --max-tokens is an answer."),
+    ] = "keep",
     limit: LimitOption = None,
     seed: SeedOption = 0,
     fork: ForkOption = None,
@@ -169,10 +173,16 @@ def answer(
         raise UsageError("two of the models have the same name; give each a file of its own")
     sampling = Sampling(temperature, top_p, max_tokens)
     job = AnsweringJob(
-        PostSource.open(posts), find_answer_prompt(prompt), entries, sampling, seed, limit
+        posts=PostSource.open(posts),
+        prompt=find_answer_prompt(prompt),
+        models=entries,
+        sampling=sampling,
+        seed=seed,
+        limit=limit,
+        keep_cut=cut == "keep",
     )
     options = JobOptions(out=out, fork=fork, failures=failures)
-    return run_and_count(job, job.totals, options, _print_answers)
+    return run_and_count(job, options, _print_answers)
 
 
 def _categorizer(members: Sequence[tuple[Judge, tuple[str, ...]]]) -> Sequence[Any]:
@@ -213,8 +223,10 @@ def _print_categories(run: RunDir, judge: Judge, found: Categories, *, as_json: 
 def _print_answers(run: RunDir) -> None:
     from habitus.labelling import count_answers
 
-    rows: list[list[Any]] = [[a.target, a.answered, a.failed, a.posts] for a in count_answers(run)]
-    print_table(["model", "answered", "failed", "of"], rows)
+    rows: list[list[Any]] = [
+        [a.target, a.answered, a.cut, a.failed, a.posts] for a in count_answers(run)
+    ]
+    print_table(["model", "answered", "cut", "failed", "of"], rows)
     talk(f"`{program()} judge {run.path} --model MODEL` labels them")
 
 

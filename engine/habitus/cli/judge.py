@@ -101,7 +101,7 @@ def judge(
         failures=failures,
         quiet=quiet,
     )
-    code = run_and_count(job, job.totals, options, lambda run: print_labels(run, as_json=as_json))
+    code = run_and_count(job, options, lambda run: print_labels(run, as_json=as_json))
     if not quiet:
         talk(f"`{program()} analyze {options.out}` says what it comes to")
     return code

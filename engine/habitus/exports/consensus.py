@@ -27,8 +27,7 @@ from habitus.errors import UsageError
 from habitus.exports.agreeing import Agreement, Tally, Wanted, choose, wanted_tables
 from habitus.exports.answers import Answers, read_answers
 from habitus.exports.tablefiles import Format, open_table
-from habitus.labelling import Labelling, read_labelling
-from habitus.labelling.job import VerdictNote
+from habitus.labelling import Labelling, VerdictNote, read_labelling
 from habitus.records import JudgedItem
 from habitus.store import RunDir
 
