@@ -134,9 +134,26 @@ class TestAFit:
         with pytest.raises(NotEstimable, match="the same"):
             StatsmodelsGee().fit(rows, GeeOptions())
 
-    def test_that_does_not_converge_is_refused_and_warns_nobody(self) -> None:
-        with pytest.raises(NotEstimable, match="does not converge"):
-            StatsmodelsGee(rounds=2).fit(drawn(), GeeOptions())
+    def test_of_a_correlation_that_never_settles_falls_back(self) -> None:
+        """In place of whatever the last round held."""
+        few = StatsmodelsGee(rounds=2).fit(drawn(), GeeOptions())
+        plain = StatsmodelsGee().fit(drawn(), INDEPENDENT)
+        assert (few.correlation, few.fallback, plain.fallback) == (None, True, False)
+        assert few.coefficients == pytest.approx(plain.coefficients, abs=1e-12)
+        assert few.covariance == pytest.approx(plain.covariance, rel=1e-12)
+
+    def test_of_a_solver_that_runs_away_falls_back(self) -> None:
+        """Rounds that end, as converged, at a log-odds of -1e11 for a level with 3 of 9 cases."""
+        group = np.repeat(np.arange(10), [2, 5, 2, 1, 2, 2, 3, 3, 1, 3])
+        level = np.array([int(x) for x in "110111000110101010111101"])
+        outcome = np.array([int(x) for x in "010100110010001000000010"])
+        fit = StatsmodelsGee().fit(BinaryRows(outcome, level, group), GeeOptions())
+        assert (fit.correlation, fit.fallback) == (None, True)
+        shares = [probability(fit, 0), probability(fit, 1)]
+        assert [round(s.value, 6) for s in shares if s] == [0.333333, 0.266667]
+        p = log_odds_test(fit, {0: 1, 1: -1})
+        assert p is not None
+        assert p > 0.6
 
     def test_without_the_package_says_what_to_install(
         self, monkeypatch: pytest.MonkeyPatch

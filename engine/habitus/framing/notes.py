@@ -126,7 +126,7 @@ def _warnings(told: Told) -> Iterator[str]:
     if told.fallbacks:
         yield (
             f"in {told.fallbacks:,} of {told.fits:,} fits the exchangeable correlation has no "
-            "estimate that a correlation can have; rows are weighed as independent there"
+            "estimate, or none that a correlation can have; rows are weighed as independent there"
         )
     gee = told.analysis.gee
     if told.few and (gee.covariance == "robust" or gee.distribution == "normal"):

@@ -59,7 +59,7 @@ def _ordered(values: Mapping[str, float]) -> list[str]:
     """Levels by value, highest first; those that differ by rounding in the order given."""
     place = {level: i for i, level in enumerate(values)}
     falling = sorted(values, key=lambda level: -values[level])
-    rank = {level: 0 for level in falling[:1]}
+    rank = dict.fromkeys(falling[:1], 0)
     for before, level in pairwise(falling):
         rank[level] = rank[before] + (values[before] - values[level] > _TIE)
     return sorted(falling, key=lambda level: (rank[level], place[level]))

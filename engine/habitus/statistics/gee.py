@@ -29,6 +29,7 @@ from habitus.statistics.resampling import FloatArray, IntArray
 Correlation = Literal["exchangeable", "independence"]
 Covariance = Literal["robust", "bias_reduced"]
 _CLOSE = 1e-9  # norm of the score at the solution
+_FAR = 30.0  # a log-odds beyond which a probability is 0 or 1 but for rounding
 _EDGE = 1e-8  # a correlation nearer to what it can be at most cannot be inverted
 
 
@@ -106,8 +107,9 @@ class StatsmodelsGee:
     """The reference: ``statsmodels.genmod.GEE`` on indicators of cells.
 
     Where an exchangeable correlation has no estimate (no two rows share a cluster) or one that no
-    correlation can have (labels that agree almost everywhere), rows are weighed as independent ones;
-    the sandwich holds all the same.
+    correlation can have (labels that agree almost everywhere), or where the solver never settles or
+    runs away to probabilities of 0 and 1, rows are weighed as independent ones; the sandwich holds
+    all the same.
 
     Args:
         rounds: how often the solver may go round before a fit counts as not converging.
@@ -164,14 +166,16 @@ class StatsmodelsGee:
             except (ArithmeticError, ValueError, np.linalg.LinAlgError):
                 return None
         correlation = float(structure.dep_params or 0.0)
-        if found is None or not problem.lowest + _EDGE < correlation < 1 - _EDGE:
+        if found is None or not found.converged:
             return None
-        if not found.converged:
-            raise NotEstimable("the fit does not converge")
+        if not problem.lowest + _EDGE < correlation < 1 - _EDGE:
+            return None
         values = np.asarray(found.params, dtype=np.float64)
         matrix = np.asarray(found.cov_params(), dtype=np.float64)
-        finite = bool(np.isfinite(values).all() and np.isfinite(matrix).all())
-        return (values, matrix, correlation) if finite else None
+        if not (np.isfinite(values).all() and np.isfinite(matrix).all()):
+            return None
+        # Every cell has rows of both kinds: a probability of 0 or 1 is one that ran away.
+        return None if (np.abs(values) > _FAR).any() else (values, matrix, correlation)
 
 
 @dataclass(frozen=True, slots=True)

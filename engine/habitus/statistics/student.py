@@ -74,7 +74,7 @@ def _near_normal(z: float, df: int) -> float:
         (((3 * w + 19) * w + 17) * w - 15) / 384,
         ((((79 * w + 776) * w + 1482) * w - 1920) * w - 945) / 92160,
     )
-    return z * (1 + sum(term / df**power for power, term in enumerate(terms, start=1)))
+    return z * (1 + sum(term / float(df) ** power for power, term in enumerate(terms, start=1)))
 
 
 def _beta(log_x: float, log_rest: float, a: float, b: float) -> float:
