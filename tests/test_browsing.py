@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -160,7 +161,8 @@ def test_markdown_fences_cannot_be_closed() -> None:
 
 
 def test_what_the_safety_judge_says_stands_below_the_checklist(tmp_path: Path) -> None:
-    path = small_run(tmp_path / "run", personas=1, **{"roles.safety": {"model": "main"}})
+    more: dict[str, Any] = {"personas": 1, "roles.safety": {"model": "main"}}
+    path = small_run(tmp_path / "run", **more)
     with RunDir.open(path, write=False) as opened:
         labels = list(opened.records.iterate("safety", SafetyLabel))
     words = {True: "safety judge: UNSAFE", False: "safety judge: SAFE"}

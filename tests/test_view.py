@@ -192,7 +192,7 @@ async def test_a_run_that_is_going_on_grows_on_the_screen(made: Path, tmp_path: 
     async with app.run_test(size=SMALL) as pilot:
         await press(pilot, ["2"])
         assert "Nothing yet." in screen(app)
-        assert "going on: attempts 0/4" in screen(app)
+        assert "so far: attempts 0/4" in screen(app)
         await fill(path, made, ("attempts",))
         await press(pilot, ["r", "1", "l"])
         assert "s02 try 3 undecided" in screen(app)

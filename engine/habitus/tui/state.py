@@ -167,7 +167,7 @@ class State:
         parts += ["SYNTHETIC"] if index.made_up else []
         left = [stage for stage in index.progress if stage.done < stage.expected]
         going = ", ".join(f"{stage.stage} {stage.done:,}/{stage.expected:,}" for stage in left)
-        return "  ".join([*parts, f"going on: {going}"] if left else parts)
+        return "  ".join([*parts, f"so far: {going}"] if left else parts)
 
     def _comparison(self, width: int) -> Page:
         browsed = self.browsed
