@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import Static, Tree
@@ -30,6 +28,7 @@ from habitus.content.visible import safe_text
 from habitus.errors import HabitusError
 from habitus.tui.background import Background
 from habitus.tui.dialogs import Asking, Exporting, Filtering, Helping
+from habitus.tui.keys import Views, keys, line, rows
 from habitus.tui.outline import Outline
 from habitus.tui.reader import Reader
 from habitus.tui.state import TITLES, Pane, State, ViewState
@@ -38,41 +37,6 @@ _WIDE = 120  # columns from which tree, page and persona stand beside each other
 _WIDE_ANSWERS = 230  # the same where the page has columns itself
 _VAST = 180  # columns from which tree and persona have more room
 _POLL = 2.0  # seconds between two looks at a run that may be going on
-_KEYS = (
-    ("?", "help"), ("tab", "pane"), ("/", "search"), ("f", "filter"), ("m", "mark"), ("a", "note"),
-    ("y", "copy"), ("e", "export"), ("q", "quit"), ("[ ]", "item"), ("o", "fold"), ("z", "zoom"),
-    ("1 2 3", "view"), ("r", "refresh"),
-)  # fmt: skip
-
-
-class Views(Screen[None]):
-    """The screen behind all dialogs: its keys do not act while one is open."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "app.quit", show=False),
-        Binding("question_mark", "app.help", show=False),
-        Binding("1", "app.view('transcripts')", show=False),
-        Binding("2", "app.view('responses')", show=False),
-        Binding("3", "app.view('judges')", show=False),
-        Binding("tab", "app.pane(1)", show=False),
-        Binding("shift+tab", "app.pane(-1)", show=False),
-        Binding("right_square_bracket", "app.item(1)", show=False),
-        Binding("left_square_bracket", "app.item(-1)", show=False),
-        Binding("l,right", "app.column(1)", show=False),
-        Binding("h,left", "app.column(-1)", show=False),
-        Binding("o", "app.fold", show=False),
-        Binding("z", "app.zoom", show=False),
-        Binding("slash", "app.search", show=False),
-        Binding("n", "app.hit(1)", show=False),
-        Binding("N", "app.hit(-1)", show=False),
-        Binding("f", "app.filter", show=False),
-        Binding("escape", "app.widen", show=False),
-        Binding("m", "app.mark", show=False),
-        Binding("a", "app.note", show=False),
-        Binding("y", "app.copy", show=False),
-        Binding("e", "app.export", show=False),
-        Binding("r", "app.refresh", show=False),
-    ]
 
 
 class Viewer(Background):
@@ -212,12 +176,12 @@ class Viewer(Background):
 
     def _show_lines(self) -> None:
         top = self.state.top().ljust(self.size.width)
-        lines = {"top": _line(top), "status": _line(self.state.status())}
-        for name, text in {**lines, "keys": _keys(self.size.width)}.items():
+        lines = {"top": line(top), "status": line(self.state.status())}
+        for name, text in {**lines, "keys": keys(self.size.width)}.items():
             before = self._shown.get(name)
             if before != text:
                 self._shown[name] = text
-                taller = _rows(text, self.size.width) != _rows(before, self.size.width)
+                taller = rows(text, self.size.width) != rows(before, self.size.width)
                 self._main_screen.query_one(f"#{name}", Static).update(text, layout=taller)
 
     def say(self, text: str) -> None:
@@ -409,24 +373,3 @@ class Viewer(Background):
             self.say(str(error))
         else:
             self.say(f"wrote {path}")
-
-
-def _line(text: str) -> Text:
-    return Text(safe_text(text, lines=False))
-
-
-def _rows(text: Text | None, width: int) -> int:
-    """How many rows a text takes, about."""
-    return -(-text.cell_len // max(1, width)) if text else 1
-
-
-def _keys(width: int) -> Text:
-    """As many keys as there is room for, the most useful first."""
-    text, used = Text(no_wrap=True), 0
-    for key, what in _KEYS:
-        used += len(key) + len(what) + 3
-        if used > width:
-            break
-        text.append(key, "bold")
-        text.append(f" {what}  ")
-    return text
