@@ -367,7 +367,7 @@ def test_each_figure_is_an_svg_and_a_png_of_its_size(written: dict[str, bytes]) 
         for name in (
             "prevalence", "maxims", "cooccurrence-1", "cooccurrence-2", "deltas", "categories",
         )
-        for kind in ("svg", "png")
+        for kind in ("svg", "pdf", "png")
     ]  # fmt: skip
     for name, data in written.items():
         if name.endswith(".png"):
