@@ -45,7 +45,7 @@ MEASURES = {
 }
 _USUAL = "hist"
 _ROWS, _COLUMNS = 36, 8
-_ROW, _COLUMN, _LABELS = 0.2, 0.6, 1.75  # inches
+_ROW, _COLUMN, _LABELS = 0.2, 0.6, 2.5  # inches
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def _draw(sheet: _Tiles, shown: Sequence[Row]) -> Figure:
         value = row.values["norm_adaptation"]
         tile = Tile(None, UNDEFINED) if value is None else Tile(value / sheet.most, decimal(value))
         tiles[_value("topic", row), _value("culture", row)] = tile
-    rows = {name: label(sheet.names.get(name, name), 30) for name in sheet.topics}
+    rows = {name: label(sheet.names.get(name, name), 40) for name in sheet.topics}
     names, wide = heads(sheet.cultures, tiles.values(), _COLUMN)
     width = max(_LABELS + wide * len(names), 4.0)
     tall = max(_ROW, LINE * line_count(*rows.values()))

@@ -33,7 +33,7 @@ from habitus.reports.style import (
     title,
     title_height,
 )
-from habitus.reports.tilemap import Tile, draw_tiles, heads
+from habitus.reports.tilemap import OWN, Tile, draw_tiles, heads
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap
@@ -156,4 +156,6 @@ def _legend(figure: Figure) -> None:
         Patch(facecolor=_SAME, edgecolor=GREY, linewidth=0.5),
         Patch(facecolor=_SAME, edgecolor=GREY, linewidth=0.5, hatch="////"),
     ]
-    place_legend(figure, list(zip(keys, _KEYS, strict=True)))
+    legend = place_legend(figure, list(zip(keys, _KEYS, strict=True)))
+    for number, patch in enumerate(legend.get_patches()[:3]):
+        patch.set_gid(f"{OWN}-key-{number}")
