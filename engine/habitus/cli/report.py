@@ -61,9 +61,8 @@ def report(
     to = out or path / "report.html"
     write_text(to, made.html.decode(), overwrite=True)
     talk(f"{len(made.html) / 1e6:.1f} MB, no network needed")
-    for picture in made.pictures:
-        if picture.missing:
-            talk(f"no figure {picture.heading}: {picture.missing}")
+    for note in made.not_drawn:
+        talk(note)
     if figures is not None:
         written = write_report_figures(made, figures)
         talk(f"{len(written)} files of figures written to {figures}")

@@ -107,9 +107,10 @@ def _host(url: str | None) -> str:
         return ""
     try:
         parts = urlsplit(url)
-        return f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
+        port = f":{parts.port}" if parts.port else ""
     except ValueError:
         return "not readable"
+    return f"{parts.hostname or ''}{port}"
 
 
 def _roles_table(config: Mapping[str, Any], what: str) -> Table:

@@ -48,11 +48,15 @@ class Table:
 
 
 def sortable_table(table: TextTable) -> Table:
-    """A table of text as one whose columns can be sorted."""
-    rows = tuple(tuple(map(_cell, row)) for row in table.rows)
+    """A table of text as one whose columns can be sorted; columns without any text are left out."""
+    kept = [
+        i for i in range(len(table.columns)) if not table.rows or any(row[i] for row in table.rows)
+    ]
+    rows = tuple(tuple(_cell(row[i]) for i in kept) for row in table.rows)
+    columns = _columns(table.columns, [tuple(map(_cell, row)) for row in table.rows], table.keys)
     return Table(
         table.title,
-        _columns(table.columns, rows, table.keys),
+        tuple(columns[i] for i in kept),
         rows,
         table.notes,
         table.keys,

@@ -36,24 +36,39 @@ class Picture:
     numbers: Table | None
 
 
-def pictures(pages: Iterable[Page | Skipped], prefix: str) -> list[Picture]:
-    """All figures in order; ``prefix`` makes their ids unique on the page."""
+def pictures(pages: Iterable[Page | Skipped], prefix: str, title: str = "") -> list[Picture]:
+    """All figures that can be drawn, in order.
+
+    Args:
+        pages: what there is.
+        prefix: makes their ids unique on the page.
+        title: what their headings begin with and need not repeat on the page.
+    """
     found = []
     size = 0
     can_draw = find_spec("matplotlib") is not None
-    for number, page in enumerate(pages, 1):
+    there = [page for page in pages if isinstance(page, Page)]
+    for number, page in enumerate(there, 1):
         name = f"{prefix}-{number}"
-        if isinstance(page, Skipped):
-            found.append(Picture(name, page.name, "", None, f"not drawn: {page.reason}", None))
-            continue
         svg, missing = None, "" if can_draw else NO_MATPLOTLIB
         if can_draw and size < _MOST_BYTES:
             svg = _draw(page, name)
             size += len(svg)
         elif can_draw:
             missing = "left out, so that this file stays small; --figures writes it as a file"
-        found.append(Picture(name, page.heading, page.text, svg, missing, _numbers(page)))
+        heading = _capital(page.heading.removeprefix(f"{title}: "))
+        found.append(Picture(name, heading, page.text, svg, missing, _numbers(page, heading)))
     return found
+
+
+def not_drawn(pages: Iterable[Page | Skipped]) -> list[str]:
+    """Figures that there are not, each with its reason."""
+    skipped = [page for page in pages if isinstance(page, Skipped)]
+    return list(dict.fromkeys(f"no figure {page.name}: {page.reason}" for page in skipped))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _draw(page: Page, name: str) -> Markup:
@@ -67,11 +82,11 @@ def _line(text: str) -> str:
     return safe_text(text, lines=False).replace("\ufffe", "\ufffd").replace("\uffff", "\ufffd")
 
 
-def _numbers(page: Page) -> Table | None:
+def _numbers(page: Page, heading: str) -> Table | None:
     found = page.numbers()
     if not found.rows:
         return None
     cut = len(found.rows) - _MOST_ROWS
     notes = [f"{cut:,} rows more with --figures"] if cut > 0 else []
     rows = found.rows[:_MOST_ROWS]
-    return plain_table(f"Numbers of the figure: {page.heading}", found.columns, rows, notes)
+    return plain_table(f"Numbers of the figure: {heading}", found.columns, rows, notes)

@@ -41,7 +41,7 @@ from habitus.reports.document.labelled import (
     notes_of,
     read_part,
 )
-from habitus.reports.document.pictures import Picture, pictures
+from habitus.reports.document.pictures import Picture, not_drawn, pictures
 from habitus.reports.document.rendering import render
 from habitus.reports.document.samples import Sample, Sampler, Wanted
 from habitus.reports.document.sessions import rejected_table
@@ -93,6 +93,7 @@ class Contents:
     setting: str = ""
     results: tuple[Table, ...] = ()
     figures: tuple[Picture, ...] = ()
+    not_drawn: tuple[str, ...] = ()
     labels: Labels | None = None
     samples: tuple[Sample, ...] = ()
     coverage: tuple[Table, ...] = ()
@@ -114,6 +115,12 @@ class Report:
         """All figures of the page, drawn or not."""
         labels = self.contents.labels
         return (*self.contents.figures, *(labels.figures if labels else ()))
+
+    @property
+    def not_drawn(self) -> list[str]:
+        """What is not on the page as a drawing, each with its reason."""
+        left = [f"no figure {p.heading}: {p.missing}" for p in self.pictures if p.missing]
+        return [*not_drawn(self.pages), *left]
 
 
 def make_report(path: Path, options: ReportOptions | None = None) -> Report:
@@ -173,7 +180,8 @@ def _run_contents(
         seed=seed,
         setting=setting,
         results=tuple(_result_tables(parts.whole)) if parts else (),
-        figures=tuple(pictures(own, "figure")),
+        figures=tuple(pictures(own, "figure", parts.title if parts else "")),
+        not_drawn=tuple(not_drawn(own)),
         labels=_labels(part, framed, ()) if part else None,
         samples=tuple(sampler.samples(Wanted(seed, options.sessions))),
         coverage=(
@@ -247,7 +255,8 @@ def _labels(
         kept, left = framing_parts(framing)
         tables += kept
         notes += left
-    notes += notes_of(part.framings)
+    pages = list(pages)
+    notes += [*not_drawn(pages), *notes_of(part.framings)]
     figures = tuple(pictures(pages, "framing"))
     return Labels(part.counts, tuple(tables), figures, tuple(notes), tuple(drawn))
 

@@ -1,7 +1,7 @@
-"""Transcripts to read: for every culture one persona, some of its sessions, and one query with the
-answers of all targets in all settings. Which ones is drawn by seed, so nobody chose them.
+"""Transcripts to read, drawn by seed, so that nobody chose them.
 
-Long texts are cut, and say by how much: a report stays small enough to be sent.
+For every culture one persona, some of its sessions, and one query with the answers of all targets in
+all settings. Long texts are cut, and say by how much: a report stays small enough to be sent.
 """
 
 from __future__ import annotations

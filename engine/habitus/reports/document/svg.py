@@ -18,6 +18,8 @@ _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _HREF = f"{{{_XLINK}}}href"
 _REFERENCE = re.compile(r"#([\w.-]+)")
 _LEFT_OUT = {f"{{{_SVG}}}metadata", f"{{{_SVG}}}style"}
+#: Pixels for a point of the file: its smallest text is then as large as small text of the page.
+_SCALE = 1.5
 #: Left to the style sheet of the page.
 _OF_THE_PAGE = {"font-family"}
 
@@ -39,7 +41,8 @@ def inline_svg(data: bytes, name: str, title: str, text: str) -> Markup:
         _unstyle(element)
     view = root.attrib["viewBox"]
     root.attrib.clear()
-    root.attrib.update(viewBox=view, role="img", focusable="false")
+    width, height = (float(part) * _SCALE for part in view.split()[2:])
+    root.attrib.update(viewBox=view, width=f"{width:.0f}", height=f"{height:.0f}", role="img")
     root.set("aria-labelledby", f"{name}-title {name}-desc")
     for place, (tag, said) in enumerate((("title", title), ("desc", text))):
         element = ET.Element(f"{{{_SVG}}}{tag}", id=f"{name}-{tag}")
