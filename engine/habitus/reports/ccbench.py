@@ -86,11 +86,11 @@ def run_parts(run: RunDir) -> Parts | None:
     if "evaluations" not in run.records.stages():
         return None
     by: list[tuple[Dimension, ...]] = [(), ("culture",), ("kind",), ("topic", "culture")]
-    whole, *broken = run_breakdowns(run, [View(by=dimensions) for dimensions in by])
+    whole, culture, kind, topic = run_breakdowns(run, [View(by=dimensions) for dimensions in by])
     if not whole.rows:
         return None
     kept = read_materials(run)
-    return Parts(kept.title or kept.id, whole, *broken, topics=kept.topics)
+    return Parts(kept.title or kept.id, whole, culture, kind, topic, kept.topics)
 
 
 def ccbench_pages(parts: Parts, setting: str) -> Iterator[Page | Skipped]:

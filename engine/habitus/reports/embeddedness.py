@@ -107,10 +107,14 @@ def _draw_panel(axes: Axes, found: Results, part: Embeddedness, marks: dict[str,
     axes.set_xticks((0, 0.25, 0.5, 0.75, 1), ["0", ".25", ".5", ".75", "1"])
     axes.yaxis.set_major_formatter(lambda value, _: decimal(value) if value else "0")
     for culture, look in marks.items():
-        points = [p for p in part.points if p.culture == culture and p.norm_adaptation is not None]
+        points = [
+            (p.embeddedness, p.norm_adaptation)
+            for p in part.points
+            if p.culture == culture and p.norm_adaptation is not None
+        ]
         axes.plot(
-            [p.embeddedness for p in points],
-            [p.norm_adaptation for p in points],
+            [x for x, _ in points],
+            [y for _, y in points],
             linestyle="none",
             marker=look.marker,
             markersize=4.2,

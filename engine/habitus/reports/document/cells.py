@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from habitus.tables import UNDEFINED, TextTable, Value, number
 
-_FIRST = re.compile(r"([+-]?)((?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?)(?![\w.])")
+_FIRST = re.compile(r"([+-]?)((?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?)(?![\w.-])")
 _INTERVAL = re.compile(r"(.*\S) (\[[^\[\]]+\])")
 
 

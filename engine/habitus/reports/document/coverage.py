@@ -55,7 +55,9 @@ def _progress(run: RunDir, table: str, expected: int) -> Progress:
     records = sum(outcomes.values())
     if table == "attempts":  # several attempts may be made at one session
         records = len({name.rpartition("/")[0] for name in run.records.ids(table)})
-    failed = {outcome: n for outcome, n in outcomes.items() if outcome is not Outcome.OK}
+    failed: dict[Outcome, int] = {
+        outcome: n for outcome, n in outcomes.items() if outcome is not Outcome.OK
+    }
     done = outcomes.get(Outcome.OK, 0)
     return Progress(table, expected, done, failed, max(0, expected - records))
 
@@ -71,7 +73,7 @@ def left_over(found: Sequence[Progress]) -> list[str]:
 
 def stage_table(found: Sequence[Progress], what: str) -> Table:
     """Records by stage."""
-    rows = [
+    rows: list[tuple[Value, ...]] = [
         (p.stage, p.expected, p.done, *(p.failed.get(o, 0) for o in FAILED), p.left) for p in found
     ]
     columns = ("Records", "expected", "ok", *map(str, FAILED), "left")

@@ -6,6 +6,7 @@ from habitus.experiments.materials import Materials
 from habitus.records import Attempt
 from habitus.reports.document.cells import Table, plain_table
 from habitus.store import RunDir
+from habitus.tables import Value
 
 _MOST = 1500
 _MOST_WORDS = 200  # characters
@@ -13,7 +14,7 @@ _MOST_WORDS = 200  # characters
 
 def rejected_table(run: RunDir, kept: Materials) -> Table:
     """Every attempt at a session that was rejected or flagged, with the reasons; the first 1,500."""
-    rows = []
+    rows: list[tuple[Value, ...]] = []
     others = 0
     for attempt in run.records.iterate("attempts", Attempt):
         if attempt.decision == "accepted" or not attempt.rejected_for:
