@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from habitus.content.visible import safe_text
 from habitus.reports.document.cells import Table, plain_table
-from habitus.reports.document.svg import inline_svg
+from habitus.reports.document.svg import Hatches, inline_svg
 from habitus.reports.pages import Page, Skipped
 from habitus.reports.style import drawing, svg_bytes
 
@@ -46,13 +46,14 @@ def pictures(pages: Iterable[Page | Skipped], prefix: str, title: str = "") -> l
     """
     found = []
     size = 0
+    hatches = Hatches(f"{prefix}-hatch")
     can_draw = find_spec("matplotlib") is not None
     there = [page for page in pages if isinstance(page, Page)]
     for number, page in enumerate(there, 1):
         name = f"{prefix}-{number}"
         svg, missing = None, "" if can_draw else NO_MATPLOTLIB
         if can_draw and size < _MOST_BYTES:
-            svg = _draw(page, name)
+            svg = _draw(page, name, hatches)
             size += len(svg)
         elif can_draw:
             missing = "left out, so that this file stays small; --figures writes it as a file"
@@ -71,11 +72,12 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _draw(page: Page, name: str) -> Markup:
+def _draw(page: Page, name: str, hatches: Hatches) -> Markup:
     with drawing():
         figure = page.draw()
         figure.suptitle("")
-        return inline_svg(svg_bytes(figure), name, _line(page.heading), _line(page.text))
+        said = (_line(page.heading), _line(page.text))
+        return inline_svg(svg_bytes(figure), name, said, hatches)
 
 
 def _line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Sessions that the filter turned away, or kept although something is wrong with them."""
+"""Sessions that the filter found fault with: rejected, or kept although something is wrong."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from habitus.tables import Value
 
 _MOST = 1500
 _MOST_WORDS = 200  # characters
+_ABOUT = (
+    "rejected: not part of the history; flagged: kept, since every attempt had a fault; accepted: "
+    "kept, since the run only reports faults"
+)
 
 
 def rejected_table(run: RunDir, kept: Materials) -> Table:
-    """Every attempt at a session that was rejected or flagged, with the reasons; the first 1,500."""
+    """Every attempt at a session that has a fault, with the reasons; the first 1,500."""
     rows: list[tuple[Value, ...]] = []
     others = 0
     for attempt in run.records.iterate("attempts", Attempt):
-        if attempt.decision == "accepted" or not attempt.rejected_for:
+        if not attempt.rejected_for:
             continue
         if len(rows) == _MOST:
             others += 1
@@ -30,11 +34,11 @@ def rejected_table(run: RunDir, kept: Materials) -> Table:
             )
         )
     notes = [
-        "an attempt that was rejected only because a better one was kept is not listed",
+        _ABOUT,
         *([f"{others:,} more stand in records/attempts.jsonl of the run"] if others else []),
     ]
     columns = ("Culture", "Persona", "session", "attempt", "opener", "decision", "reasons", "found")
-    return plain_table("Sessions that were rejected or flagged", columns, rows, notes, keys=2)
+    return plain_table("Sessions with a fault", columns, rows, notes, keys=2)
 
 
 def _what(attempt: Attempt) -> str:
