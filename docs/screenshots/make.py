@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -23,7 +24,7 @@ from habitus.reports import ReportOptions, make_report
 HERE = Path(__file__).resolve().parent
 MOST_BYTES = 300_000
 #: Where each picture begins, how wide and how high the window is, and its colours.
-SHOTS = {
+SHOTS: dict[str, tuple[str, int, int, Literal["light", "dark"]]] = {
     "report": ("body", 1100, 960, "light"),
     "report-figures": ("#figures", 1100, 900, "light"),
     "report-transcripts": ("#transcripts", 1100, 760, "light"),
@@ -53,8 +54,9 @@ def picture_report(page: Path, out: Path) -> None:
     with chromium() as browser:
         for name, (where, width, height, scheme) in SHOTS.items():
             path = out / f"{name}.png"
-            viewport = {"width": width, "height": height}
-            opened = browser.new_page(viewport=viewport, color_scheme=scheme)  # type: ignore[arg-type]
+            opened = browser.new_page(
+                viewport={"width": width, "height": height}, color_scheme=scheme
+            )
             opened.goto(page.as_uri())
             unfold(opened)
             opened.locator(where).evaluate("e => e.scrollIntoView({block: 'start'})")

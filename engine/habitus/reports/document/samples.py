@@ -18,7 +18,7 @@ from habitus.reports.document.lots import drawn
 from habitus.store import RunDir
 
 STATES = {1: "follow", 0: "neutral", -1: "avoid"}
-_ROOM = 1_300_000  # characters of all texts together, about
+_ROOM = 800_000  # characters of all texts together, about
 _LEAST, _MOST = 300, 6_000  # characters of one text
 
 
