@@ -84,9 +84,9 @@ class TestLabel:
         assert found == read("posts.parquet")
         table, mapped, unmapped = out.split("\n\n")
         lines = table.splitlines()
-        assert lines[:2] == ["category\tposts\tshare", "Food and Drink\t2\t0.5"]
-        assert (len(lines), lines[-1]) == (1 + 19 + 1, "-\t1\t0.25")
-        assert "Kinship\t1\t0.25" in lines
+        assert lines[:2] == ["category\tn\tof\tshare", "Food and Drink\t2\t4\t0.5"]
+        assert (len(lines), lines[-1]) == (1 + 19 + 1, "(none)\t1\t4\t0.25")
+        assert "Kinship\t1\t4\t0.25" in lines
         assert mapped.splitlines() == [
             "words given\tread as\tposts",
             "Food & Drinks\tFood and Drink\t1",
@@ -256,9 +256,9 @@ class TestAnswer:
             {"when": "Rain", "reply": " "},
         ]
         model_file("sorter", rules)
-        code, out, err = answer(terminal)
+        code, out, err = answer(terminal, "--cut", "fail")
         assert code == 1
-        assert out == "model\tanswered\tfailed\tof\nfake\t4\t0\t4\nsorter\t1\t3\t4\n"
+        assert out == "model\tanswered\tcut\tfailed\tof\nfake\t4\t0\t0\t4\nsorter\t1\t1\t3\t4\n"
         assert "37.5% of all items have no usable answer" in err
         assert "`habitus judge answers --model MODEL` labels them" in err
         items = {item.id: item for item in records(Path("answers"), "items", JudgedItem)}
@@ -266,7 +266,7 @@ class TestAnswer:
         first = items["p1/fake"]
         assert (first.group, first.target, first.outcome) == ("p1", "fake", Outcome.OK)
         assert first.question == "Tea?\n\nBody one."
-        assert first.fields == {"country": "there", "subreddit": "AskThere"}
+        assert first.fields == {"country": "there", "subreddit": "AskThere", "cut": "no"}
         assert {
             name: (i.outcome, i.reason) for name, i in items.items() if i.target == "sorter"
         } == {
@@ -275,6 +275,22 @@ class TestAnswer:
             "p3/sorter": (Outcome.UNPARSED, "empty"),
             "p4/sorter": (Outcome.OK, ""),
         }
+
+    def test_an_answer_that_is_cut_is_an_answer_and_says_so(self, terminal: Terminal) -> None:
+        """The published limit is low, and every answer was judged."""
+        rules = [
+            {"when": "Nets", "outcome": "truncated", "reason": "length", "reply": "Cut of"},
+            {"when": "Rain", "outcome": "truncated", "reason": "length", "reply": ""},
+            {"reply": "Whole."},
+        ]
+        model_file("sorter", rules)
+        out = answer(terminal, models="sorter")[1]
+        assert out.splitlines()[1] == "sorter\t3\t1\t1\t4"
+        items = {item.id: item for item in records(Path("answers"), "items", JudgedItem)}
+        cut, empty = items["p2/sorter"], items["p3/sorter"]
+        assert (cut.outcome, cut.reason, cut.response) == (Outcome.OK, "", "Cut of")
+        assert (cut.fields["cut"], items["p1/sorter"].fields["cut"]) == ("yes", "no")
+        assert (empty.outcome, empty.reason) == (Outcome.TRUNCATED, "length")
 
     def test_a_target_sees_title_body_and_subreddit_and_nothing_else(
         self, terminal: Terminal

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from habitus.records import JudgedItem
+from habitus.cli.running import close_run
+from habitus.records import JudgedItem, Outcome
+from habitus.running import RunSummary
 from habitus.store import RunDir
 from labelling_fixture import answers, kept, labels, records, written
 from study_fixture import FAST, Terminal, calls_of, harbour, set_options, terminal_in
@@ -70,11 +72,12 @@ class TestTable:
         table = [line.split("\t") for line in out.splitlines() if "\t" in line]
         assert table == [
             ["judge", "variant", "counted", "share", "n", "of", "unparsed", "failed", "no answer", "left"],
-            ["positioning", "-", "Insider", "0.6667", "2", "3", "1", "1", "1", "0"],
-            ["generalizing", "-", "Generalizing", "1", "2", "2", "2", "1", "1", "0"],
+            ["positioning", "-", "Insider", ".667", "2", "3", "1", "1", "1", "0"],
+            ["generalizing", "-", "Generalizing", "1.000", "2", "2", "2", "1", "1", "0"],
         ]  # fmt: skip
-        assert "- answers were asked for as: json and sentinel\n" in out
-        assert "- synthetic: fake make their answers up\n" in out
+        assert "- share: n of the answers with a label; without one: unparsed" in out
+        assert "- labels were asked for as: json and sentinel\n" in out
+        assert "- synthetic: made up, no model said it (fake)\n" in out
         assert "writing to runs/answers-labels\n" in err
         assert "  labels  refused: 2\n  labels  unparsed: 3\n" in err
         assert "  items  unparsed: 1\n" in err
@@ -143,9 +146,17 @@ class TestExit:
         model_file("fake", down)
         code, out, err = judge(terminal)
         assert code == 1
-        assert "50.0% of all calls have no usable answer" in err
-        assert "\t1\t2\t2\t0\t2\t0\t0\n" in out
+        assert "50.0% of all labels have no usable answer" in err
+        assert "\t1.000\t2\t2\t0\t2\t0\t0\n" in out
         assert "2 calls made, 2 answers were stored already" in judge(terminal)[2]
+
+    @pytest.mark.parametrize(("calls", "code"), [(True, 1), (False, 0)])
+    def test_replies_that_were_cut_and_asked_for_again_are_no_missing_labels(
+        self, calls: bool, code: int
+    ) -> None:
+        found = {Outcome.OK: 9, Outcome.TRUNCATED: 1}
+        summary = RunSummary(Path("run"), 10, 0, {"fake": found}, {"labels": {Outcome.OK: 9}})
+        assert close_run(summary, 0.05, calls=calls) == code
 
     def test_calls_that_all_fail_alike_stop_early(self, terminal: Terminal) -> None:
         written(terminal.folder, answers(100))
@@ -350,13 +361,13 @@ class TestOptions:
             (folder / name).write_text(text, encoding="utf-8")
         code, out, _ = judge(terminal, judges="hedging")
         assert code == 0
-        assert f"hedging\t-\tHedged\t1\t{N}\t{N}\t0\t0\t0\t0" in out
+        assert f"hedging\t-\tHedged\t1.000\t{N}\t{N}\t0\t0\t0\t0" in out
 
     def test_answer_question_and_sampling(self, terminal: Terminal) -> None:
         options = "--answer json --question --temperature 0 --max-tokens 77 --seed 5"
         code, out, _ = judge(terminal, *options.split())
         assert code == 0
-        assert "answers were asked for as: json\n" in out
+        assert "labels were asked for as: json\n" in out
         with RunDir.open(RUN, write=False) as run:
             request = next(iter(run.calls.iterate())).request
         assert request["sampling"] == {"temperature": 0, "top_p": 0.95, "max_tokens": 77}
@@ -391,7 +402,7 @@ class TestOptions:
 
     def test_limited_and_then_whole(self, terminal: Terminal) -> None:
         out = judge(terminal, "--limit", "2")[1]
-        assert "positioning\t-\tInsider\t1\t2\t2\t0\t0\t0\t0" in out
+        assert "positioning\t-\tInsider\t1.000\t2\t2\t0\t0\t0\t0" in out
         code, out, err = judge(terminal)
         assert (code, f"{N - 2} calls made, 2 answers were stored" in err) == (0, True)
         assert f"\t{N}\t{N}\t0\t0\t0\t0" in out
@@ -404,8 +415,8 @@ class TestRuns:
         code, out, err = terminal("judge", "first", "--model", "fake", "--judges", "positioning")
         assert code == 0
         assert "writing to runs/first-labels\n" in err
-        assert "positioning\t-\tInsider\t1\t14\t14\t0\t0\t0\t0" in out
-        assert "synthetic: fake, main make their answers up" in out
+        assert "positioning\t-\tInsider\t1.000\t14\t14\t0\t0\t0\t0" in out
+        assert "synthetic: made up, no model said it (fake, main)" in out
         found = terminal.json("status", "runs/first-labels", "--json")
         told = [(stage["stage"], stage["done"], stage["left"]) for stage in found["stages"]]
         assert told == [("items", 14, 0), ("labels", 14, 0)]
@@ -470,7 +481,7 @@ class TestKnownFailures:
         model_file("fake", [{"when": rf"So 2\.|{AGAIN}", "reply": reply}])
         code, out, _ = judge(terminal, judges=judges)
         assert code == 1
-        assert out.splitlines()[1].split("\t")[3:] == ["1", "3", "3", "1", "0", "0", "0"]
+        assert out.splitlines()[1].split("\t")[3:] == ["1.000", "3", "3", "1", "0", "0", "0"]
         (failed,) = [found for found in labels(RUN) if found.outcome != "ok"]
         assert (failed.label, failed.present, len(failed.calls)) == (None, None, 2)
         with RunDir.open(RUN, write=False) as run:
@@ -496,7 +507,7 @@ class TestKnownFailures:
         )
         code, out, err = judge(terminal)
         assert code == 1
-        assert "positioning\t-\tInsider\t0.5\t2\t4\t1\t1\t0\t0" in out
+        assert "positioning\t-\tInsider\t.500\t2\t4\t1\t1\t0\t0" in out
         assert "33.3% of all labels have no usable answer" in err
 
     def test_placeholders_in_an_answer_stay_letter_for_letter(self, terminal: Terminal) -> None:
@@ -515,7 +526,7 @@ class TestKnownFailures:
         model_file("fake", [{"reply": f"It says: {text}"}])
         code, out, _ = judge(terminal)
         assert code == 1
-        assert "positioning\t-\tInsider\t-\t0\t0\t1\t0\t0\t0" in out
+        assert "positioning\t-\tInsider\tn/a\t0\t0\t1\t0\t0\t0" in out
 
     def test_hostile_texts_are_shown_letter_for_letter(self, terminal: Terminal) -> None:
         name = "[bold]x[/red] \x1b[31m"

@@ -67,16 +67,18 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
             continue
         others = [folder for folder in path.rglob("*/") if is_workspace(folder)]
         found = [file for file in sorted(path.rglob("*.yaml")) if _is_content(path, file)]
-        found += [*sorted(path.rglob("prompts/*.md")), *sorted(path.rglob("history_verifier/*.md"))]
+        for prompts in ("prompts/*.md", "history_verifier/*.md", "corpora/*.md"):
+            found += sorted(path.rglob(prompts))
         yield from (f for f in found if not any(folder in f.parents for folder in others))
 
 
 def _is_content(under: Path, file: Path) -> bool:
     """Whether a file lies in a content folder; one that is of no kind there is a problem."""
+    from habitus.cli.kinds import kind_of
     from habitus.content import FOLDERS
 
     within = (under.resolve().name, *file.relative_to(under).parts[:-1])
-    return not set(FOLDERS).isdisjoint(within)
+    return not set(FOLDERS).isdisjoint(within) or kind_of(file) is not None
 
 
 def _problems(path: Path) -> tuple[Problem, ...]:

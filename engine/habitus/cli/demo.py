@@ -65,7 +65,7 @@ def demo(
     before = () if quiet else (Stage.HISTORIES, Stage.CHECKLISTS, Stage.RESPONSES)
     request = RunRequest(out=out)
     code = run_and_tell(study, request, observer, show=False, again=again, before=before)
-    labels = out.with_name(f"{out.name}-labels")
+    labels = out.parent / f"{out.name or 'demo'}-labels"
     with interruptible(again):
         run_job(_framing(study, out), JobRequest(out=labels), observer)
     print_results(request)

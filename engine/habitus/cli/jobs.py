@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from habitus.cli.finding import run_path
 from habitus.cli.output import program, talk
-from habitus.cli.progress import Progress
+from habitus.cli.progress import Ahead, Progress
 from habitus.cli.running import close_run, interruptible
 from habitus.running import Job, JobRequest, run_job
 from habitus.store import RunDir
@@ -27,14 +28,25 @@ class JobOptions:
     quiet: bool = False
 
 
-def run_and_count(
-    job: Job, totals: Mapping[str, int], options: JobOptions, show: Callable[[RunDir], None]
-) -> int:
+class CountedJob(Job, Protocol):
+    """A job that knows how much it is."""
+
+    @property
+    def totals(self) -> Mapping[str, int]:
+        """How many records each table will have."""
+        ...
+
+    @property
+    def calls(self) -> int:
+        """How many calls that takes, when none has to be made twice."""
+        ...
+
+
+def run_and_count(job: CountedJob, options: JobOptions, show: Callable[[RunDir], None]) -> int:
     """Run a job, show what it came to, and say how it ended.
 
     Args:
         job: what is run.
-        totals: how many records each table will have.
         options: where it is run.
         show: prints what the run has.
 
@@ -46,10 +58,11 @@ def run_and_count(
         fork=run_path(options.fork) if options.fork else None,
         fresh=options.fresh,
     )
+    ahead = Ahead(job.totals, job.calls, job.models)
     talk(f"writing to {options.out}")
     with interruptible(shlex.join([program(), *sys.argv[1:]])):
-        summary = run_job(job, request, None if options.quiet else Progress(totals))
+        summary = run_job(job, request, None if options.quiet else Progress(ahead))
     if not options.quiet:
         with RunDir.open(options.out, write=False) as run:
             show(run)
-    return close_run(summary, options.failures)
+    return close_run(summary, options.failures, calls=False)

@@ -29,6 +29,7 @@ from habitus.judges import (
     load_judge,
     load_set,
 )
+from habitus.labelling.answering import SEEN
 from habitus.models.entry import ModelEntry, load_entry
 from habitus.norms import Culture, load_culture
 from habitus.personas import Openers, Population, load_openers, load_population
@@ -109,6 +110,8 @@ def placeholders_of(path: Path) -> frozenset[str] | None:
 
     Prompts of settings and judges are checked with the file that names them.
     """
+    if path.resolve().parts[-3:-1] == ("experiments", "corpora") and path.suffix == ".md":
+        return SEEN
     for folder, name, placeholders in PROMPT_FILES.values():
         if path.resolve().as_posix().endswith(f"/{folder}/{name}.md"):
             return placeholders

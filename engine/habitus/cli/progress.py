@@ -6,11 +6,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from habitus.cli.output import talk
-from habitus.experiments import RunRequest, Stage, Study, stage_counts
-from habitus.models import Recorded
+from habitus.cli.pace import Pace
+from habitus.experiments import RunRequest, Stage, Study, plan_costs, stage_counts
+from habitus.models import ModelEntry, Recorded
 from habitus.records import Outcome, StageRecord
 from habitus.store import RunDir
 
@@ -25,43 +27,54 @@ _STAGE_OF = {
 _LINE_EVERY = 10.0  # seconds between lines of a log
 
 
-def study_totals(study: Study, request: RunRequest) -> dict[str, int]:
-    """How many records of each table a run will have."""
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What a run has before it.
+
+    ``records`` says how many records each table will have, ``calls`` how many calls that takes, as
+    far as is known (0: it is not); ``entries`` are the models, with their prices.
+    """
+
+    records: Mapping[str, int]
+    calls: int = 0
+    entries: Mapping[str, ModelEntry] = field(default_factory=dict)
+
+
+def study_ahead(study: Study, request: RunRequest) -> Ahead:
+    """What a run of a study has before it."""
     counts = stage_counts(study, request.limit).model_dump()
-    return {
+    records = {
         table: counts[table]
         for table, stage in _STAGE_OF.items()
         if counts[table] and stage <= request.until
     }
+    whole = request.until is Stage.VERDICTS
+    calls = sum(stage.calls[0] for stage in plan_costs(study, request.limit)) if whole else 0
+    return Ahead(records, calls, study.experiment.models)
 
 
 class Progress:
-    """Counts records as they come and shows how many are still to come.
+    """Counts records as they come and shows how many are still to come."""
 
-    Args:
-        totals: how many records each table will have.
-    """
-
-    def __init__(self, totals: Mapping[str, int]) -> None:
-        self._totals = totals
-        self._done: Counter[str] = Counter()
-        self._failed: Counter[str] = Counter()
-        self._models: Mapping[str, Recorded] = {}
+    def __init__(self, ahead: Ahead) -> None:
+        self._ahead = ahead
+        self._counts = {table: Counter[Outcome]() for table in ahead.records}
+        self._pace = Pace({}, {}, 0)
         self._bars: _Bars | None = None
         self._last_line = time.monotonic()
 
     def begin(self, run: RunDir, models: Mapping[str, Recorded]) -> None:  # noqa: ARG002
         """Start to show."""
-        self._models = models
+        self._pace = Pace(models, self._ahead.entries, self._ahead.calls)
         if sys.stderr.isatty():
-            self._bars = _Bars(self._totals, self._calls)
+            self._bars = _Bars(self._ahead.records, self._pace.told)
 
     def put(self, table: str, record: StageRecord) -> None:
         """One record more."""
-        self._done[table] += 1
-        self._failed[table] += record.outcome is not Outcome.OK
+        counts = self._counts.setdefault(table, Counter())
+        counts[record.outcome] += 1
         if self._bars is not None:
-            self._bars.show(table, self._done[table], self._failed[table])
+            self._bars.show(table, counts)
         elif time.monotonic() - self._last_line > _LINE_EVERY:
             self._last_line = time.monotonic()
             talk(self._line())
@@ -72,24 +85,29 @@ class Progress:
             self._bars.stop()
         talk(self._line())
 
-    def _calls(self) -> str:
-        counters = [model.counters for model in self._models.values()]
-        prompt = sum(c.prompt for c in counters)
-        cached = sum(c.cached for c in counters)
-        share = f", {cached / prompt:.0%} of prompt tokens from cache" if prompt else ""
-        return f"{sum(c.calls for c in counters):,} calls{share}"
-
     def _line(self) -> str:
-        parts = [f"{table} {self._done[table]:,}/{n:,}" for table, n in self._totals.items()]
-        failed = sum(self._failed.values())
-        parts += [f"{failed:,} without answer"] if failed else []
-        return "; ".join([*parts, self._calls()])
+        parts = []
+        for table, total in self._ahead.records.items():
+            counts = self._counts[table]
+            failed = failures(counts)
+            told = f"{table} {counts.total():,}/{total:,}"
+            parts.append(f"{told} ({failed})" if failed else told)
+        return "; ".join([*parts, self._pace.told()])
+
+
+def failures(counts: Mapping[Outcome, int]) -> str:
+    """Records without a usable answer, by outcome: ``refused 2, unparsed 1``."""
+    found = sorted((str(outcome), n) for outcome, n in counts.items() if n)
+    return ", ".join(f"{outcome} {n:,}" for outcome, n in found if outcome != Outcome.OK)
 
 
 class _Bars:
-    """Bars of rich, made only on a terminal; the line of calls below them is read anew each time."""
+    """Bars of rich, made only on a terminal; the line below them is read anew each time.
 
-    def __init__(self, totals: Mapping[str, int], calls: Callable[[], str]) -> None:
+    What is written to the terminal meanwhile, by whomever, appears above the bars.
+    """
+
+    def __init__(self, totals: Mapping[str, int], told: Callable[[], str]) -> None:
         from rich.console import Console
         from rich.live import Live
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -107,14 +125,14 @@ class _Bars:
             table: self._progress.add_task(table, total=total, note="")
             for table, total in totals.items()
         }
-        self._calls = calls
+        self._told = told
         self._live = Live(console=console, get_renderable=self._all, refresh_per_second=4)
         self._live.start()
 
-    def show(self, table: str, done: int, failed: int) -> None:
+    def show(self, table: str, counts: Counter[Outcome]) -> None:
         if table in self._tasks:
-            note = f"{failed:,} without answer" if failed else ""
-            self._progress.update(self._tasks[table], completed=done, note=note)
+            note = failures(counts)
+            self._progress.update(self._tasks[table], completed=counts.total(), note=note)
 
     def stop(self) -> None:
         self._live.stop()
@@ -123,4 +141,4 @@ class _Bars:
         from rich.console import Group
         from rich.text import Text
 
-        return Group(self._progress, Text(self._calls()))
+        return Group(self._progress, Text(self._told()))

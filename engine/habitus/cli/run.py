@@ -47,7 +47,7 @@ def run(
 ) -> int:
     """Run an experiment; the same command goes on where it stopped."""
     from habitus.cli.finding import experiment_path, read_changes, run_path
-    from habitus.cli.progress import Progress, study_totals
+    from habitus.cli.progress import Progress, study_ahead
     from habitus.cli.running import command_line, run_and_tell
     from habitus.experiments import RunRequest, Stage, call_stage, resolve, stage_named
 
@@ -65,5 +65,5 @@ def run(
     options |= {"stage": stage} if until is not Stage.VERDICTS else {}
     again = command_line(program(), "run", experiment, **options)
     talk(f"{study.experiment.id}: writing to {request.out}")
-    observer: Any = None if quiet else Progress(study_totals(study, request))
+    observer: Any = None if quiet else Progress(study_ahead(study, request))
     return run_and_tell(study, request, observer, show=not quiet, again=again)

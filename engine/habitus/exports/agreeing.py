@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from habitus.exports.answers import NO_ANSWER, NO_RESPONSE, ONE, SEVERAL, Answers
-from habitus.labelling.job import VerdictNote
+from habitus.labelling import VerdictNote
 
 #: What FRANZ publishes: judge, variant, whether the labels that count as present are meant, name.
 PUBLISHED = (

@@ -12,7 +12,8 @@ package does not know what labels are counted for.
 
 from habitus.labelling.answering import AnsweringJob, AnswerPrompt, find_answer_prompt
 from habitus.labelling.counts import AnswerCount, LabelCount, count_answers, count_labels
-from habitus.labelling.job import Labelling, LabellingJob, read_labelling
+from habitus.labelling.job import LabellingJob
+from habitus.labelling.note import Labelling, VerdictNote, read_labelling
 from habitus.labelling.posts import Categories, PostSource, write_categories
 from habitus.labelling.sources import Columns, Source, open_source
 from habitus.labelling.tasks import Manner, Task, make_tasks
@@ -30,6 +31,7 @@ __all__ = [
     "PostSource",
     "Source",
     "Task",
+    "VerdictNote",
     "count_answers",
     "count_labels",
     "find_answer_prompt",

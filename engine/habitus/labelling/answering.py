@@ -14,15 +14,16 @@ from typing import Any
 
 from habitus.content import Prompt, find, read_prompt
 from habitus.corpora import question_of
-from habitus.labelling.job import ITEMS, Labelling, keep_labelling
+from habitus.labelling.note import ITEMS, Labelling, keep_labelling
 from habitus.labelling.posts import PostSource
 from habitus.models import ChatModel, ModelEntry
-from habitus.records import JudgedItem, Request, Sampling, derive_seed, rubric_first
+from habitus.records import JudgedItem, Outcome, Request, Sampling, derive_seed, rubric_first
 from habitus.running import ALIKE, MODELS_MAY_CHANGE, Session, together, windowed
 from habitus.store import RunDir
 
 AnswerPrompt = Prompt
-_SEEN = frozenset({"title", "body", "subreddit"})
+CUT = "cut"  # the field that says whether an answer was cut
+SEEN = frozenset({"title", "body", "subreddit"})
 
 
 def find_answer_prompt(name: str = "answer", workspace: Path | None = None) -> AnswerPrompt:
@@ -34,7 +35,7 @@ def find_answer_prompt(name: str = "answer", workspace: Path | None = None) -> A
     path = (
         Path(name) if name.endswith(".md") else find("experiments", f"corpora/{name}.md", workspace)
     )
-    return read_prompt(path, _SEEN)
+    return read_prompt(path, SEEN)
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class AnsweringJob:
         prompt: what a target sees; title, body and subreddit.
         models: the targets by name.
         sampling: how answers are drawn.
+        keep_cut: whether an answer that was cut at its token limit is an answer; it is marked in
+            the field ``cut``.
         seed: what the seeds of all calls are derived from.
         limit: the first posts only.
     """
@@ -56,6 +59,7 @@ class AnsweringJob:
     sampling: Sampling
     seed: int = 0
     limit: int | None = None
+    keep_cut: bool = True
 
     may_change = MODELS_MAY_CHANGE
     alike = ALIKE
@@ -71,6 +75,7 @@ class AnsweringJob:
             "temperature": self.sampling.temperature,
             "top_p": self.sampling.top_p,
             "max_tokens": self.sampling.max_tokens,
+            "keep_cut": self.keep_cut,
             "models": {name: e.model_dump(mode="json") for name, e in self.models.items()},
         }
 
@@ -84,6 +89,11 @@ class AnsweringJob:
         """How many records each table will have."""
         posts = min(self.posts.size, self.limit or self.posts.size)
         return {ITEMS: posts * len(self.models)}
+
+    @property
+    def calls(self) -> int:
+        """How many calls that takes."""
+        return self.totals[ITEMS]
 
     def begin(self, run: RunDir) -> None:
         """Keep what the items are."""
@@ -120,7 +130,7 @@ class AnsweringJob:
 
     async def _answer(self, target: str, model: ChatModel, post: dict[str, Any]) -> JudgedItem:
         name = f"{post['id']}/{target}"
-        prefix, messages = rubric_first(self.prompt.fill({key: post[key] for key in _SEEN}))
+        prefix, messages = rubric_first(self.prompt.fill({key: post[key] for key in SEEN}))
         reply = await model.complete(
             Request(
                 messages=messages,
@@ -132,13 +142,15 @@ class AnsweringJob:
                 context={"role": "target", "target": target, "post": post["id"]},
             )
         )
+        cut = reply.outcome is Outcome.TRUNCATED and bool(reply.text.strip())
+        taken = reply.ok or (cut and self.keep_cut)
         return JudgedItem(
             id=name,
-            outcome=reply.outcome,
-            reason=reply.reason,
+            outcome=Outcome.OK if taken else reply.outcome,
+            reason="" if taken else reply.reason,
             group=post["id"],
             target=target,
             question=question_of(post["title"], post["body"]),
             response=reply.text,
-            fields=self.posts.fields(post),
+            fields={**self.posts.fields(post), CUT: "yes" if cut else "no"},
         )

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from habitus.labelling.job import ITEMS, LABELS, Labelling, VerdictNote, read_labelling
+from habitus.labelling.answering import CUT
+from habitus.labelling.note import ITEMS, LABELS, Labelling, VerdictNote, read_labelling
 from habitus.records import JudgedItem, Label, Outcome
 from habitus.store import RunDir
 
@@ -78,11 +79,12 @@ def count_labels(run: RunDir) -> tuple[Labelling, list[LabelCount]]:
 
 @dataclass(slots=True)
 class AnswerCount:
-    """What a target answered of the posts it was asked about."""
+    """What a target answered of the posts it was asked about, and how much of it was cut."""
 
     target: str
     posts: int = 0
     answered: int = 0
+    cut: int = 0
 
     @property
     def failed(self) -> int:
@@ -97,4 +99,5 @@ def count_answers(run: RunDir) -> list[AnswerCount]:
         count = counts.setdefault(item.target, AnswerCount(item.target))
         count.posts += 1
         count.answered += item.outcome is Outcome.OK
+        count.cut += item.fields.get(CUT) == "yes"
     return [counts[target] for target in sorted(counts)]
