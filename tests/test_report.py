@@ -169,6 +169,9 @@ def test_the_figures_of_ccbench_are_there_with_text_for_those_who_cannot_see_the
         "Norm adaptation by topic and culture, main, setting hist",
     ]
     for drawing in page.all("svg"):
+        colours = {e.attributes.get("fill", "none") for e in drawing.all()}
+        assert "#ffffff" in colours  # its paper
+        assert all(re.fullmatch(r"none|#[0-9a-f]{6}|url\(#figure-[\w-]+\)", c) for c in colours)
         assert drawing.attributes["role"] == "img"
         title, desc = next(drawing.all("title")), next(drawing.all("desc"))
         assert title.text()
@@ -489,6 +492,7 @@ def test_a_hatch_is_defined_once_for_all_drawings() -> None:
     assert len(drawn) > 2
     ids = re.findall(r' id="(f-hatch-[^"]+)"', "".join(drawn))
     assert len(ids) == len(set(ids)) > 1
+    assert {"#ffffff", "#0072b2"} <= set(re.findall(r' fill="(#[0-9a-f]{6})"', drawn[0]))
     used = set(re.findall(r"url\(#(f-hatch-[^)]+)\)", "".join(drawn)))
     assert used == set(ids)
     assert max(map(len, drawn)) < 200_000

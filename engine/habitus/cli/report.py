@@ -45,13 +45,13 @@ def report(
 
     A run of labels has a report of its own, or stands beside its run with --labels.
     """
-    from habitus.cli.finding import run_path
+    from habitus.cli.finding import labels_path, run_path
     from habitus.content.writing import write_text
     from habitus.reports import ReportOptions, make_report, write_report_figures
 
     path = run_path(run)
     options = ReportOptions(
-        labels=run_path(labels) if labels else None,
+        labels=labels_path(labels) if labels else None,
         setting=setting,
         seed=seed,
         sessions=sessions,

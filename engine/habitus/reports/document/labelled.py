@@ -142,14 +142,29 @@ def framing_parts(framing: Framing) -> tuple[list[Table], list[str]]:
     """The tables of an analysis that are short enough for the page, and what is left out."""
     kept: list[Table] = []
     left: list[str] = []
+    silent = _silent(framing)
     for name, table in framing_tables(framing).items():
-        if name in _ALWAYS or len(table.rows) <= _MOST_ROWS:
+        if name in silent:
+            left.append(
+                f"{table.title}: nothing could be estimated, for the reasons in other tables"
+            )
+        elif name in _ALWAYS or len(table.rows) <= _MOST_ROWS:
             kept.append(sortable_table(table))
         else:
             left.append(
                 f"{len(table.rows):,} rows of {table.title}: habitus analyze, --table {name}"
             )
     return kept, left
+
+
+def _silent(framing: Framing) -> set[str]:
+    """Tables of differences and deltas in which every value is undefined."""
+    found = {
+        "differences": [part.difference for part in framing.comparisons],
+        "deltas": [part.delta for part in framing.deltas],
+        "delta-differences": [part.difference for part in framing.delta_comparisons],
+    }
+    return {name for name, values in found.items() if all(value is None for value in values)}
 
 
 def notes_of(framings: Sequence[Framing]) -> list[str]:

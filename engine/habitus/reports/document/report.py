@@ -19,6 +19,7 @@ from habitus.analysis import Results, filter_text, results_tables
 from habitus.errors import UsageError
 from habitus.experiments import read_materials, run_filter
 from habitus.experiments.materials import Materials
+from habitus.labelling import read_labelling
 from habitus.reports.ccbench import ccbench_pages, run_parts
 from habitus.reports.document.about import Fact, about_tables, label_facts, run_facts
 from habitus.reports.document.cells import Table, sortable_table
@@ -136,7 +137,7 @@ def make_report(path: Path, options: ReportOptions | None = None) -> Report:
         labels = None
         if options.labels is not None:
             labels = runs.enter_context(RunDir.open(options.labels, write=False))
-            if not is_labels(labels):
+            if not is_labels(labels) or not read_labelling(labels).verdicts:
                 raise UsageError(f"{options.labels} holds no labels; `habitus judge` makes them")
         if is_labels(run):
             if labels is not None:
@@ -234,8 +235,9 @@ def _synthetic_targets(run: RunDir, kept: Materials) -> list[str]:
 
 def _made_up(targets: Iterable[str], part: LabelPart | None) -> Iterator[str]:
     """What on the page comes from no model."""
-    for target in targets:
-        yield f"answers or verdicts of {target} were planted or scripted"
+    named = ", ".join(targets)
+    if named:
+        yield f"answers or verdicts of {named} were planted or scripted"
     if part and part.synthetic:
         who = ", ".join(part.note.made_up)
         yield f"answers or labels were made up{f' by {who}' if who else ''}"

@@ -19,7 +19,7 @@ from habitus.reports.tilemap import OWN
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _PATTERN = f"{{{_SVG}}}pattern"
 _HREF = f"{{{_XLINK}}}href"
-_REFERENCE = re.compile(r"#([\w.-]+)")
+_REFERENCE = re.compile(r"(^|url\()#([\w.-]+)")  # and no colour such as #ffffff
 _LEFT_OUT = {f"{{{_SVG}}}metadata", f"{{{_SVG}}}style"}
 #: Pixels for a point of the file: its smallest text is then as large as small text of the page.
 _SCALE = 1.5
@@ -89,7 +89,7 @@ def _names(root: ET.Element, name: str, hatches: Hatches) -> dict[str, str]:
         for element in root.iter()
         for key, value in element.attrib.items()
         if key in {_HREF, "clip-path", "style"}
-        for found in _REFERENCE.findall(value)
+        for _, found in _REFERENCE.findall(value)
     }
     patterns = {element.attrib["id"] for element in root.iter(_PATTERN)}
     return {old: f"{hatches.name if old in patterns else name}-{old}" for old in used}
@@ -104,7 +104,7 @@ def _rename(element: ET.Element, names: Mapping[str, str]) -> None:
     if _HREF in element.attrib:
         element.set("href", element.attrib.pop(_HREF))
     for key in {"href", "clip-path", "style"} & element.attrib.keys():
-        element.set(key, _REFERENCE.sub(lambda m: f"#{names.get(m[1], m[1])}", element.attrib[key]))
+        element.set(key, _REFERENCE.sub(lambda m: f"{m[1]}#{names[m[2]]}", element.attrib[key]))
     if "d" in element.attrib:
         element.set("d", _CIRCLE.sub(_arcs, " ".join(element.attrib["d"].split())))
 
