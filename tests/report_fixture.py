@@ -84,13 +84,14 @@ def hostile_run(folder: Path) -> Path:
 def hostile_labels(folder: Path) -> Path:
     """A run of labels of posts; everything that a file can bring is hostile."""
     texts = list(HOSTILE.values())[:-1]
+    places = [*texts[:3], HOSTILE["noncharacters"], HOSTILE["surrogate"]]
     items = [
         item(
             f"post {n}",
             f"model {texts[n % 3]}",
             title=texts[n % len(texts)],
             response=texts[(n + 1) % len(texts)],
-            fields={"country": texts[n % 4], "category": texts[0], "subreddit": texts[1]},
+            fields={"country": places[n % 5], "category": texts[0], "subreddit": texts[1]},
         )
         for n in range(40)
     ]
