@@ -10,6 +10,8 @@ run that `make screenshots` takes.
 from __future__ import annotations
 
 import argparse
+import asyncio
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -19,10 +21,13 @@ from typing import Literal
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from habitus.browsing import Browsed
 from habitus.reports import ReportOptions, make_report
+from habitus.tui import Viewer
 
 HERE = Path(__file__).resolve().parent
 MOST_BYTES = 300_000
+REMOTE_FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 #: Where each picture begins, how wide and how high the window is, and its colours.
 SHOTS: dict[str, tuple[str, int, int, Literal["light", "dark"]]] = {
     "report": ("body", 1100, 960, "light"),
@@ -45,7 +50,7 @@ def main() -> None:
         page = Path(folder) / "report.html"
         page.write_bytes(made.html)
         picture_report(page, given.out)
-    picture_view(given.run, given.out)
+    picture_view(given.run, labels, given.out)
 
 
 def picture_report(page: Path, out: Path) -> None:
@@ -62,10 +67,7 @@ def picture_report(page: Path, out: Path) -> None:
             opened.locator(where).evaluate("e => e.scrollIntoView({block: 'start'})")
             opened.screenshot(path=path)
             opened.close()
-            size = path.stat().st_size
-            if size > MOST_BYTES:
-                raise SystemExit(f"{path} has {size:,} bytes, more than {MOST_BYTES:,}")
-            print(f"{path}: {size:,} bytes")
+            weigh(path)
 
 
 def unfold(page: Page) -> None:
@@ -75,8 +77,37 @@ def unfold(page: Page) -> None:
             part.evaluate("e => { e.open = true; }")
 
 
-def picture_view(run: Path, out: Path) -> None:
-    """The transcript browser, as an SVG of Textual, when there is one."""
+def picture_view(run: Path, labels: Path | None, out: Path) -> None:
+    """The viewer: its transcripts and its responses, drawn by Textual and opened in Chromium."""
+    drawn = asyncio.run(views(run, labels))
+    with chromium() as browser:
+        for name, svg in drawn.items():
+            opened = browser.new_page(viewport={"width": 1240, "height": 760})
+            opened.set_content(f"<body style='margin: 0'>{REMOTE_FONT.sub('', svg)}")
+            path = out / f"{name}.png"
+            opened.locator("svg").first.screenshot(path=path)
+            opened.close()
+            weigh(path)
+
+
+async def views(run: Path, labels: Path | None) -> dict[str, str]:
+    """The screens of the viewer by the names of their pictures, as SVG."""
+    viewer = Viewer(Browsed(run, labels=labels), poll=False)
+    drawn = {}
+    async with viewer.run_test(size=(132, 38)) as pilot:
+        for key, name in (("1", "view-transcripts"), ("2", "view-responses")):
+            await pilot.press(key)
+            await pilot.pause(2)
+            drawn[name] = viewer.export_screenshot(title="habitus view")
+    return drawn
+
+
+def weigh(path: Path) -> None:
+    """Refuse a picture that is too large to keep."""
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise SystemExit(f"{path} has {size:,} bytes, more than {MOST_BYTES:,}")
+    print(f"{path}: {size:,} bytes")
 
 
 @contextmanager
