@@ -6,13 +6,15 @@ import asyncio
 import base64
 import json
 import shutil
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
-from habitus.browsing import Browsed, Filter, Notes, plain_text
+from habitus.browsing import Browsed, Facts, Filter, Notes, View, plain_text
+from habitus.browsing.facts import Tell
 from habitus.content.visible import safe_text
 from habitus.records import JudgedItem, Label, Response
 from habitus.store import RunDir
@@ -79,6 +81,12 @@ async def press(pilot: Pilot[None], keys: Iterable[str]) -> None:
             await pilot.press(key)
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
+
+
+async def until(pilot: Pilot[None], done: Callable[[], bool]) -> None:
+    """Wait for something that a thread does."""
+    while not done():
+        await pilot.pause()
 
 
 async def seen(app: Viewer, size: tuple[int, int], keys: Iterable[str]) -> str:
@@ -204,6 +212,64 @@ async def test_a_run_that_is_going_on_grows_on_the_screen(made: Path, tmp_path: 
         await press(pilot, ["2"])
         assert "harbour-001 skin" in screen(app)
         assert "NOT MET" in screen(app) or "MET" in screen(app)
+
+
+async def test_a_view_with_a_filter_grows_too(made: Path, tmp_path: Path) -> None:
+    path = growing(made, tmp_path / "growing")
+    asked = Filter(culture="harbour", session="undecided")
+    app = Viewer(Browsed(path), given=asked, poll=False)
+    async with app.run_test(size=SMALL) as pilot:
+        await press(pilot, [])
+        assert "Nothing is as asked." in screen(app)
+        await fill(path, made, ("attempts",))
+        await press(pilot, ["r"])
+        assert "s02 try 3 undecided" in screen(app)
+
+
+class Held(Browsed):
+    """A run that takes as long to read as a test wants."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.go = threading.Event()
+        self.read = 0
+
+    def facts(self, view: View, tell: Tell = lambda _: None) -> Facts:
+        self.read += 1
+        found = super().facts(view, tell)
+        assert self.go.wait(60)
+        return found
+
+    def search(self, view: View, text: str) -> frozenset[str]:
+        self.read += 1
+        found = super().search(view, text)
+        assert self.go.wait(60)
+        return found
+
+
+@pytest.mark.parametrize("asked", [["f", *"jjjjj", "l", "enter"], ["slash", *"lard", "enter"]])
+async def test_news_do_not_stop_what_is_being_read(
+    made: Path, tmp_path: Path, asked: list[str]
+) -> None:
+    """On a large run that goes on there is news before all has been read."""
+    path = growing(made, tmp_path / "growing")
+    await fill(path, made, ("attempts", "responses"))
+    browsed = Held(path)
+    app = Viewer(browsed, poll=False)
+    async with app.run_test(size=SMALL) as pilot:
+        await press(pilot, ["2"])
+        await pilot.press(*asked)
+        await until(pilot, lambda: browsed.read == 1)
+        await fill(path, made, ("evaluations",))
+        for _ in range(2):  # the second look finds nothing
+            app.action_refresh()
+            await until(pilot, lambda: "news" not in app.state.reading)
+            assert (app.state.news, browsed.read) == (1, 1)
+        browsed.go.set()
+        await until(pilot, lambda: not app.state.reading)
+        assert browsed.read == 2
+        assert "harbour-001 skin" in screen(app)
+        assert "lard" in screen(app)
 
 
 async def test_a_run_that_goes_away_is_said_and_not_a_crash(run: Path) -> None:

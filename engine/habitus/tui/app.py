@@ -14,7 +14,6 @@ from textual.widgets import Static, Tree
 from habitus.browsing import (
     Browsed,
     Document,
-    Facts,
     Filter,
     Node,
     View,
@@ -252,8 +251,7 @@ class Viewer(Background):
 
     def _search(self, text: str | None) -> None:
         if text is not None:
-            held = self.state.now
-            held.search, held.found = text.strip(), None
+            self.state.now.look_for(text.strip())
             self._narrow()
 
     def action_hit(self, by: int) -> None:
@@ -266,7 +264,8 @@ class Viewer(Background):
     def action_filter(self) -> None:
         """Ask for a filter; what is in a run of labels must be read first."""
         if self.state.view == "judges" and self.state.now.facts is None:
-            self.read_facts(self.state.view, ask=True)
+            self.state.asks = self.state.view
+            self.read_facts(self.state.view)
         else:
             self._ask_filter()
 
@@ -284,7 +283,7 @@ class Viewer(Background):
         """End the search, or else the filter."""
         held = self.state.now
         if held.search:
-            held.search, held.found = "", None
+            held.look_for("")
         else:
             held.filter = Filter()
         self._narrow()
@@ -294,27 +293,24 @@ class Viewer(Background):
         self.rebuilt(self.state.view)
         self.read_what_is_needed()
 
-    def rebuilt(self, view: View) -> None:
-        """Show a view whose filter or search can now be answered."""
-        self.state.said = self.state.key = ""
+    def rebuilt(self, view: View, *, anew: bool = True) -> None:
+        """Show a view whose filter or search can now be answered, ``anew`` or with what is new."""
+        if anew:
+            self.state.said = self.state.key = ""
         self._outline(view).show_nodes(self.state.rebuild(view))
         self._show()
 
-    def have_facts(self, view: View, facts: Facts, ask: bool) -> None:
-        """Take what was read; ``ask`` for a filter then."""
-        self.state.views[view].facts = facts
-        self.rebuilt(view)
-        if ask and view == self.state.view:
+    def have_facts(self, view: View) -> None:
+        """Ask for the filter that waited for them."""
+        asks, self.state.asks = self.state.asks, None
+        if asks == view == self.state.view:
             self._ask_filter()
 
     def have_news(self) -> None:
         """Show the run as it is now."""
-        for view, held in self.state.views.items():
-            held.facts = held.found = None
-            if not held.narrowed:
-                self._outline(view).show_nodes(self.state.rebuild(view))
+        for view in self.state.views:
+            self._outline(view).show_nodes(self.state.rebuild(view))
         self._show()
-        self.read_what_is_needed()
 
     # Keeping
 
