@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
+from textual.screen import ModalScreen
 
 from habitus.browsing import Browsed, Facts, Filter, Notes, View, plain_text
 from habitus.browsing.facts import Tell
@@ -373,6 +375,41 @@ async def test_keys_of_the_viewer_do_not_act_behind_a_dialog(run: Path) -> None:
         await press(pilot, ["question_mark", "m", "3", "escape"])
         assert app.state.view == "transcripts"
     assert not Notes(run).of("harbour-01/s01/a0").marked
+
+
+def type_ahead(app: Viewer, text: str) -> None:
+    """Keys that come faster than the viewer is: nobody waits for what they do."""
+    named = {"\n": "enter", "\t": "tab", "/": "slash", "?": "question_mark", " ": "space"}
+    for letter in text:
+        app.post_message(Key(named.get(letter, letter), letter if letter.isprintable() else None))
+
+
+async def test_keys_that_come_at_once_are_all_heeded(run: Path) -> None:
+    app = Viewer(Browsed(run), poll=False)
+    async with app.run_test(size=SMALL) as pilot:
+        await press(pilot, [])
+        first = app.state.key
+        type_ahead(app, "\tG\t\tjmawhy nettles?\n\t/lard\n")
+        await pilot.pause()
+        await until(pilot, lambda: not app.is_typed_ahead)
+        assert app.state.now.search == "lard"
+        second = app.state.browsed.find("harbour-01/s02/a0")[1]
+        assert first != second
+    remarks = Notes(run).of(second)
+    assert remarks.marked
+    assert [note.text for note in remarks.notes] == ["why nettles?"]
+    assert not Notes(run).of(first).marked
+
+
+async def test_help_can_be_scrolled_where_it_has_no_room(run: Path) -> None:
+    app = Viewer(Browsed(run), poll=False)
+    async with app.run_test(size=(60, 16)) as pilot:
+        await press(pilot, ["question_mark"])
+        assert "q                   quit" not in screen(app)
+        await press(pilot, ["j"] * 6)
+        assert "q                   quit" in screen(app)
+        await press(pilot, ["q"])
+        assert not isinstance(app.screen, ModalScreen)
 
 
 async def test_a_very_long_turn_is_laid_out_and_drawn_row_by_row(tmp_path: Path) -> None:

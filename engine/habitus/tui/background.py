@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from textual import work
-from textual.app import App
 from textual.worker import Worker, get_current_worker
 
 from habitus.browsing import Facts, View
 from habitus.errors import HabitusError
+from habitus.tui.inturn import InTurn
 from habitus.tui.state import State
 
 
-class Background(App[None]):
+class Background(InTurn):
     """The part of the viewer that works in threads."""
 
     state: State
