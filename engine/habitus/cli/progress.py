@@ -121,12 +121,14 @@ class _Bars:
         from rich.live import Live
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
+        from rich.table import Column
 
+        widest = 2 * len(str(max(totals.values(), default=0))) + 1
         console = Console(stderr=True, markup=False, emoji=False, highlight=False)
         self._progress = RichProgress(
             TextColumn("{task.description:<16}", markup=False),
             BarColumn(),
-            MofNCompleteColumn(),
+            MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=widest)),
             TextColumn("{task.fields[note]}", markup=False),
             console=console,
         )
