@@ -237,10 +237,12 @@ def see_few(found: Framing, seen: Coverage) -> None:
     for p in found.prevalences:
         if p.low is not None and p.high is not None:
             seen.see("probability", p.low <= 0.35 <= p.high)
-    for c in (*found.comparisons, *found.delta_comparisons):
+    for c in found.comparisons:
         if c.low is not None and c.high is not None:
-            what = "difference" if c in found.comparisons else "difference of deltas"
-            seen.see(what, c.low <= 0 <= c.high)
+            seen.see("difference", c.low <= 0 <= c.high)
+    for g in found.delta_comparisons:
+        if g.low is not None and g.high is not None:
+            seen.see("difference of deltas", g.low <= 0 <= g.high)
     for d in found.deltas:
         if d.low is not None and d.high is not None:
             seen.see("delta", d.low <= 0.15 <= d.high)
