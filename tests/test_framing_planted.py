@@ -220,9 +220,8 @@ def personas(seed: int, clusters: int) -> Frame:
     def leaning() -> npt.NDArray[np.float64]:
         shared, own = rng.normal(size=clusters), rng.normal(size=(clusters, len(MODELS)))
         mixed = np.sqrt(0.7) * shared[persona] + np.sqrt(0.3) * own[persona, model]
-        noise = np.sqrt(1 - LEANING) * rng.normal(size=len(persona))
-        found: npt.NDArray[np.float64] = np.sqrt(LEANING) * mixed + noise
-        return found
+        own_part = np.sqrt(1 - LEANING) * rng.normal(size=len(persona))
+        return np.asarray(np.sqrt(LEANING) * mixed + own_part, dtype=np.float64)
 
     cause = leaning() < chance(0.35)
     effect = leaning() < np.where(cause, chance(0.45), chance(0.30))
