@@ -21,7 +21,7 @@ from habitus.experiments.stages import Stage
 from habitus.histories import SessionFilter, SessionPlan, make_history
 from habitus.personas.portrait import Portrait
 from habitus.records import Attempt, History, Outcome, Prefix, Recommendation, Response, StageRecord
-from habitus.running import pilot_first, together, windowed
+from habitus.running import gathered, pilot_first, together, windowed
 
 
 class Records(Protocol):
@@ -102,9 +102,8 @@ class Pipeline:
         settings = [s for s in self.plan.settings if s.uses_history]
         if not settings or self.until < Stage.HISTORIES:
             return
-        groups = await asyncio.gather(
-            *(self._session(portrait, plan) for plan in self.plan.sessions[portrait.id])
-        )
+        plans = self.plan.sessions[portrait.id]
+        groups = await gathered(plans, lambda plan: self._session(portrait, plan))
         history = make_history(portrait, groups)
         await self.records.put("histories", history)
         kept = [a for group in groups for a in group if a.decision != "rejected"]
@@ -237,8 +236,8 @@ class Pipeline:
 
     async def _items(self, portrait: Portrait, query: Query) -> list[Recommendation]:
         """The persona's checklist for a query, in the order of its norms."""
-        return await asyncio.gather(
-            *(self._recommendation(portrait, norm, query) for norm in portrait.active)
+        return await gathered(
+            portrait.active, lambda norm: self._recommendation(portrait, norm, query)
         )
 
     async def _recommendation(self, portrait: Portrait, norm: str, query: Query) -> Recommendation:
