@@ -42,7 +42,7 @@ def study(
 
 def test_tables_are_printed_with_the_choices_behind_them(study: Terminal) -> None:
     code, out, err = study("analyze", "labels", "--analysis", "quick.yaml")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "-o FOLDER writes all tables as CSV, and the figures\n")
     titles = [line for line in out.splitlines() if line.startswith("Quick: ")]
     assert titles == [
         *("Quick: rankings", "Quick: how often", "Quick: differences between levels"),
@@ -52,6 +52,8 @@ def test_tables_are_printed_with_the_choices_behind_them(study: Terminal) -> Non
     assert "korea\t30\tM>" in out
     assert "Too much (over): 1 = UNDER; 0 = APPROPRIATE, OVER" in out
     assert out.count("Benjamini-Hochberg") == 1
+    assert "- labels of positioning, maxims: by the model m, asked for as json\n" in out
+    assert "cases of the judged rows" in out
 
 
 def test_json_has_undefined_as_null(study: Terminal) -> None:
@@ -131,6 +133,70 @@ def test_a_mistake_is_one_message(arguments: list[str], message: str, study: Ter
     assert (code, out) == (2, "")
     assert message in err
     assert "Traceback" not in err
+
+
+def test_a_table_without_rows_is_told(study: Terminal) -> None:
+    code, out, _ = study("analyze", "labels", "--question", "rq2", "--table", "rankings")
+    assert code == 0
+    assert "FRANZ: the table rankings has no rows" in out
+
+
+def test_the_reasons_of_many_fits_are_not_printed_unasked(study: Terminal) -> None:
+    out = study("analyze", "labels", "--question", "rq1")[1]
+    assert "FRANZ: not estimable" not in out
+    more = next(line for line in out.splitlines() if line.startswith("- more, with --table NAME"))
+    assert "set-aside (" in more
+
+
+def test_tables_in_which_nothing_is_estimated_are_not_printed_unasked(study: Terminal) -> None:
+    text = QUICK + "threshold: {clusters: 31}\n"
+    (study.folder / "quick.yaml").write_text(text, encoding="utf-8")
+    out = study("analyze", "labels", "--analysis", "quick.yaml")[1]
+    titles = [line for line in out.splitlines() if line.startswith("Quick: ")]
+    assert titles == [
+        *("Quick: rankings", "Quick: how often"),
+        *("Quick: deltas in brief", "Quick: not estimable"),
+    ]
+    assert "30 clusters; at least 31 are needed" in out
+    asked = study("analyze", "labels", "--analysis", "quick.yaml", "--table", "deltas")[1]
+    assert "Quick: P(effect | cause)" in asked
+
+
+HEDGING = {"judge": "hedging", "labels": ["Hedged", "Plain"], "present": ["Hedged"]}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "message"),
+    [
+        pytest.param(
+            [], "other holds answers and no labels: `habitus judge` labels them", id="answers"
+        ),
+        pytest.param([HEDGING], "It has hedging: name them under 'characteristics'", id="own"),
+    ],
+)
+def test_a_run_that_an_analysis_says_nothing_of(
+    verdicts: list[dict[str, object]], message: str, study: Terminal
+) -> None:
+    label_run(study.folder / "runs" / "other", items_of(3), [], verdicts=verdicts)
+    code, _, err = study("analyze", "other")
+    assert code == 2
+    assert message in err
+
+
+def test_other_commands_say_what_a_run_of_labels_is(study: Terminal) -> None:
+    code, _, err = study("results", "labels")
+    assert code == 2
+    assert "it is no run of an experiment" in err
+    assert "habitus analyze" in err
+
+
+@pytest.mark.parametrize("command", ["analyze", "export --to consensus -o out"])
+def test_a_file_of_answers_is_to_be_judged_first(command: str, study: Terminal) -> None:
+    (study.folder / "answers.jsonl").write_text("{}", encoding="utf-8")
+    name, *more = command.split()
+    code, _, err = study(name, "answers.jsonl", *more)
+    assert code == 2
+    assert "`habitus judge answers.jsonl --model MODEL` labels its answers" in err
 
 
 def test_completion_knows_the_analyses() -> None:

@@ -46,7 +46,7 @@ def test_build_says_what_became_of_every_line(habitus: Run, tmp_path: Path) -> N
     assert code == 0
     rows = [line.split("\t") for line in out.splitlines()]
     table = {row[0]: row[1:] for row in rows if len(row) == 3}
-    assert rows[0] == ["line", "n", "share"]
+    assert rows[0] == ["line", "n", "share of lines"]
     assert [row[0] for row in rows[1:17]] == list(map(str, Reason))
     assert table["over_18"] == ["1", "0.2"]
     assert table["elsewhere"] == table["duplicate_id"] == ["1", "0.2"]
@@ -54,7 +54,12 @@ def test_build_says_what_became_of_every_line(habitus: Run, tmp_path: Path) -> N
     assert table["all lines"] == ["5", "1"]
     assert table["china"] == table["turkey"] == ["1", "0.5"]
     assert table["india"] == ["0", "0"]
-    assert err == "RS_1.zst: kept 1 of 3 lines\nRS_2.gz: kept 1 of 2 lines\n"
+    assert err.splitlines() == [
+        "RS_1.zst: kept 1 of 3 lines",
+        "RS_2.gz: kept 1 of 2 lines",
+        "2 posts in posts.parquet, the counts beside it in posts.counts.json",
+        "`habitus corpus label posts.parquet --model MODEL -o FILE` gives each a category",
+    ]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "RS_1.zst", "RS_2.gz", "posts.counts.json", "posts.parquet",
     ]  # fmt: skip
@@ -114,8 +119,8 @@ def test_stats_of_labelled_posts(habitus: Run) -> None:
     out = habitus("corpus", "stats", "p.parquet")[1]
     assert out.split("\n\n") == [
         "country\tn\tof\tshare\na\t2\t2\t1",
-        "category\tn\tof\tshare\n-\t1\t2\t0.5\narts\t1\t2\t0.5",
-        "country\tcategory\tn\tof\tshare\na\t-\t1\t2\t0.5\na\tarts\t1\t2\t0.5\n",
+        "category\tn\tof\tshare\n(none)\t1\t2\t0.5\narts\t1\t2\t0.5",
+        "country\tcategory\tn\tof\tshare\na\t(none)\t1\t2\t0.5\na\tarts\t1\t2\t0.5\n",
     ]
 
 

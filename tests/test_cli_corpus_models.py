@@ -84,9 +84,9 @@ class TestLabel:
         assert found == read("posts.parquet")
         table, mapped, unmapped = out.split("\n\n")
         lines = table.splitlines()
-        assert lines[:2] == ["category\tposts\tshare", "Food and Drink\t2\t0.5"]
-        assert (len(lines), lines[-1]) == (1 + 19 + 1, "-\t1\t0.25")
-        assert "Kinship\t1\t0.25" in lines
+        assert lines[:2] == ["category\tn\tof\tshare", "Food and Drink\t2\t4\t0.5"]
+        assert (len(lines), lines[-1]) == (1 + 19 + 1, "(none)\t1\t4\t0.25")
+        assert "Kinship\t1\t4\t0.25" in lines
         assert mapped.splitlines() == [
             "words given\tread as\tposts",
             "Food & Drinks\tFood and Drink\t1",

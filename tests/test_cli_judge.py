@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from habitus.records import JudgedItem
+from habitus.cli.running import close_run
+from habitus.records import JudgedItem, Outcome
+from habitus.running import RunSummary
 from habitus.store import RunDir
 from labelling_fixture import answers, kept, labels, records, written
 from study_fixture import FAST, Terminal, calls_of, harbour, set_options, terminal_in
@@ -73,8 +75,9 @@ class TestTable:
             ["positioning", "-", "Insider", ".667", "2", "3", "1", "1", "1", "0"],
             ["generalizing", "-", "Generalizing", "1.000", "2", "2", "2", "1", "1", "0"],
         ]  # fmt: skip
-        assert "- answers were asked for as: json and sentinel\n" in out
-        assert "- synthetic: fake make their answers up\n" in out
+        assert "- share: n of the answers with a label; without one: unparsed" in out
+        assert "- labels were asked for as: json and sentinel\n" in out
+        assert "- synthetic: made up, no model said it (fake)\n" in out
         assert "writing to runs/answers-labels\n" in err
         assert "  labels  refused: 2\n  labels  unparsed: 3\n" in err
         assert "  items  unparsed: 1\n" in err
@@ -143,9 +146,17 @@ class TestExit:
         model_file("fake", down)
         code, out, err = judge(terminal)
         assert code == 1
-        assert "50.0% of all calls have no usable answer" in err
+        assert "50.0% of all labels have no usable answer" in err
         assert "\t1.000\t2\t2\t0\t2\t0\t0\n" in out
         assert "2 calls made, 2 answers were stored already" in judge(terminal)[2]
+
+    @pytest.mark.parametrize(("calls", "code"), [(True, 1), (False, 0)])
+    def test_replies_that_were_cut_and_asked_for_again_are_no_missing_labels(
+        self, calls: bool, code: int
+    ) -> None:
+        found = {Outcome.OK: 9, Outcome.TRUNCATED: 1}
+        summary = RunSummary(Path("run"), 10, 0, {"fake": found}, {"labels": {Outcome.OK: 9}})
+        assert close_run(summary, 0.05, calls=calls) == code
 
     def test_calls_that_all_fail_alike_stop_early(self, terminal: Terminal) -> None:
         written(terminal.folder, answers(100))
@@ -356,7 +367,7 @@ class TestOptions:
         options = "--answer json --question --temperature 0 --max-tokens 77 --seed 5"
         code, out, _ = judge(terminal, *options.split())
         assert code == 0
-        assert "answers were asked for as: json\n" in out
+        assert "labels were asked for as: json\n" in out
         with RunDir.open(RUN, write=False) as run:
             request = next(iter(run.calls.iterate())).request
         assert request["sampling"] == {"temperature": 0, "top_p": 0.95, "max_tokens": 77}
@@ -405,7 +416,7 @@ class TestRuns:
         assert code == 0
         assert "writing to runs/first-labels\n" in err
         assert "positioning\t-\tInsider\t1.000\t14\t14\t0\t0\t0\t0" in out
-        assert "synthetic: fake, main make their answers up" in out
+        assert "synthetic: made up, no model said it (fake, main)" in out
         found = terminal.json("status", "runs/first-labels", "--json")
         told = [(stage["stage"], stage["done"], stage["left"]) for stage in found["stages"]]
         assert told == [("items", 14, 0), ("labels", 14, 0)]

@@ -334,6 +334,10 @@ def _no_items(path: Path) -> Path:
     return labelled_run(path, [], [], [POSITIONING])
 
 
+def _answers_alone(path: Path) -> Path:
+    return labelled_run(path, [item("a", "llama"), item("a", "gemma")], [], [])
+
+
 def _damaged(path: Path) -> Path:
     run = _one_target(path)
     (run / "labelling.json").write_text('{"verdicts": 3}', encoding="utf-8")
@@ -342,6 +346,7 @@ def _damaged(path: Path) -> Path:
 
 MISTAKES: dict[str, Mistake] = {
     "no labels": (_no_labels, StoreError, "habitus judge"),
+    "answers alone": (_answers_alone, UsageError, "no labels: `habitus judge` labels them"),
     "one target": (_one_target, UsageError, "two or more"),
     "no items": (_no_items, UsageError, "no answers"),
     "damaged": (_damaged, StoreError, "damaged"),

@@ -296,7 +296,7 @@ class TestNothingCanBeSaid:
         (found,) = analyse(labels_of(frame), rules(**PREVALENCE))
         (prevalence,) = found.prevalences
         assert prevalence.reason == "the labels do not vary between clusters"
-        assert any("30 rows are not the first" in note for note in found.notes)
+        assert any("30 of 60 rows are not the first" in note for note in found.notes)
 
 
 CELL = st.sampled_from([0, 0, 0, 1, 1, MISSING])

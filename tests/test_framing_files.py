@@ -259,8 +259,9 @@ class TestReading:
         assert "the run has no labels of emo: left out" in framing.notes
 
     def test_a_run_without_any_of_the_labels_is_refused(self, tmp_path: Path) -> None:
-        run = label_run(tmp_path / "run", items_of(1), [], verdicts=[])
-        with pytest.raises(UsageError, match=r"labels of none .* 'own' \(ins, emo\)"):
+        other = [{"judge": "hedging", "labels": ["Hedged", "Plain"], "present": ["Hedged"]}]
+        run = label_run(tmp_path / "run", items_of(1), [], verdicts=other)
+        with pytest.raises(UsageError, match=r"labels of none .* 'own' \(ins, emo\).*hedging"):
             read(run)
 
     def test_a_run_that_is_none_of_labels_is_told(self, tmp_path: Path) -> None:

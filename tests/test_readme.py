@@ -153,3 +153,57 @@ def test_links_lead_to_files(path: Path) -> None:
     links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
     missing = [link for link in links if not (path.parent / link.partition("#")[0]).exists()]
     assert missing == []
+
+
+def blocks(path: Path) -> list[str]:
+    """The fenced texts of a page, in order."""
+    text = path.read_text(encoding="utf-8")
+    return re.findall(r"^```\w*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def keep(path: str, text: str) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def the_judge_of_judges_md() -> None:
+    """``hedging``; the first block of the page shows its folder."""
+    judge, prompt, examples = blocks(ROOT / "docs" / "judges.md")[1:]
+    keep("judges/hedging/judge.yaml", judge)
+    keep("judges/hedging/prompt.md", prompt)
+    keep("judges/hedging/examples.yaml", examples)
+
+
+def test_the_examples_of_the_docs_are_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = terminal_in(tmp_path, monkeypatch, capsys)
+    the_judge_of_judges_md()
+    (analysis,) = yaml_blocks((ROOT / "docs" / "analysis.md").read_text(encoding="utf-8"))
+    keep("experiments/analyses/hedging.yaml", analysis)
+    countries, topics, prompt = blocks(ROOT / "docs" / "corpora.md")
+    keep("experiments/corpora/mine.yaml", countries)
+    keep("judges/topics/judge.yaml", topics)
+    keep("judges/topics/prompt.md", prompt)
+    (model,) = blocks(ROOT / "docs" / "franz.md")
+    keep("experiments/models/mine.yaml", model)
+    code, _, err = at("check")
+    assert (code, err) == (0, "6 files checked, 0 problems\n")
+
+
+def test_rows_and_analysis_of_the_docs_go_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = terminal_in(tmp_path, monkeypatch, capsys)
+    the_judge_of_judges_md()
+    keep("hedging.yaml", *yaml_blocks((ROOT / "docs" / "analysis.md").read_text(encoding="utf-8")))
+    rows = re.findall(
+        r"^    (\{.*)$", (ROOT / "docs" / "franz.md").read_text("utf-8"), re.MULTILINE
+    )
+    keep("answers.jsonl", "\n".join(rows))
+    model = "{backend: scripted, options: {script: helpers}}"
+    judges = "positioning,hedging"
+    assert at("judge", "answers.jsonl", "--model", model, "--judges", judges)[0] == 0
+    code, out, _ = at("analyze", "answers-labels", "--analysis", "hedging.yaml")
+    assert code == 0
+    assert "north\t1\talpha?beta" in out

@@ -134,6 +134,14 @@ def test_a_changed_configuration_is_refused_field_by_field(
     RunDir.begin(path, CONFIG).close()
 
 
+def test_many_changes_are_not_all_told(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    RunDir.create(path, {"seed": 7}).close()
+    with pytest.raises(ConfigChangedError) as caught:
+        RunDir.begin(path, {"seed": 7, "more": {f"key{i:02}": i for i in range(15)}})
+    assert "  more.key11: (not set) -> 11\n  and 3 more\nundo the change" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "pattern", ["models.*.base_url", "models.*", "models", "*", "models.qwen*.*"]
 )

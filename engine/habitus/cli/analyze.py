@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,11 +15,13 @@ from habitus.cli.root import new_app
 if TYPE_CHECKING:
     from habitus.corpora import Share
     from habitus.framing import Framing
+    from habitus.tables import TextTable
 
 app = new_app("How answers are framed: rankings, co-occurrence, maxims; from labels of judges.")
 
 _TOLD_EVERY = 25  # fits
 _SHORT = 40  # rows of a table that is printed without being asked for
+_REASONS = 10  # rows of the table of what cannot be estimated: often one reason many times
 
 
 class Table(StrEnum):
@@ -52,13 +54,16 @@ def analyze(
         str | None,
         typer.Option(
             "--analysis",
+            metavar="NAME",
             help="Id or path of an analysis file; chosen by the run when left out.",
             autocompletion=analysis_names,
         ),
     ] = None,
     questions: Annotated[
         list[str] | None,
-        typer.Option("--question", help="A question of the file; repeatable. All by default."),
+        typer.Option(
+            "--question", metavar="ID", help="A question of the file; repeatable. All by default."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -70,7 +75,9 @@ def analyze(
     ] = None,
     tables: Annotated[
         list[Table] | None,
-        typer.Option("--table", help="A table to print; repeatable. The short ones by default."),
+        typer.Option(
+            "--table", help="A table to print; repeatable. Rankings and short ones by default."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -78,7 +85,7 @@ def analyze(
 
     What cannot be estimated is printed as n/a, with the reason.
     """
-    from habitus.cli.finding import run_path
+    from habitus.cli.finding import labels_path
     from habitus.framing import (
         Asked,
         analyse,
@@ -90,7 +97,7 @@ def analyze(
     from habitus.store import RunDir
 
     shares = _shares(posts, out)
-    with RunDir.open(run_path(run), write=False) as opened:
+    with RunDir.open(labels_path(run), write=False) as opened:
         rules = find_analysis(analysis or default_analysis(opened))
         labels = read_labels(opened, rules)
     found = analyse(labels, rules, Asked(tuple(questions or ()), progress=_tell))
@@ -100,6 +107,8 @@ def analyze(
         print_json(framings_json(found))
     else:
         _print(found, tables or ())
+        if out is None and not tables:
+            talk("-o FOLDER writes all tables as CSV, and the figures")
 
 
 def _tell(done: int, total: int) -> None:
@@ -114,20 +123,41 @@ def _print(framings: Sequence[Framing], wanted: Sequence[Table]) -> None:
 
     for framing in framings:
         tables = framing_tables(framing)
-        shown = [name for name in tables if _is_shown(name, len(tables[name].rows), wanted)]
+        shown = _shown(framing, tables, wanted)
         print_tables([tables[name] for name in shown])
         print_text("")
+        for name in wanted:
+            if name != Table.ALL and name not in tables:
+                print_note(f"{framing.title}: the table {name} has no rows")
         for note in framing.notes:
             print_note(note)
-        for name in () if wanted else (name for name in tables if name not in shown):
-            print_note(f"{len(tables[name].rows):,} rows more: --table {name}")
+        more = [f"{name} ({len(tables[name].rows):,} rows)" for name in tables if name not in shown]
+        if more and not wanted:
+            print_note(f"more, with --table NAME: {', '.join(more)}")
 
 
-def _is_shown(name: str, rows: int, wanted: Sequence[Table]) -> bool:
-    """Whether a table was asked for; without a word, the rankings and whatever is short."""
+def _silent(framing: Framing) -> Sequence[Table]:
+    """Tables of which nothing could be estimated: the reasons stand in others."""
+    found = {
+        Table.DIFFERENCES: [found.difference for found in framing.comparisons],
+        Table.DELTAS: [found.delta for found in framing.deltas],
+        Table.DELTA_DIFFERENCES: [found.difference for found in framing.delta_comparisons],
+    }
+    return [name for name, values in found.items() if all(value is None for value in values)]
+
+
+def _shown(
+    framing: Framing, tables: Mapping[str, TextTable], wanted: Sequence[Table]
+) -> Sequence[str]:
+    """The tables that were asked for; without a word, the rankings and whatever is short."""
     if wanted:
-        return Table.ALL in wanted or name in wanted
-    return name == Table.RANKINGS or rows <= _SHORT
+        return [name for name in tables if Table.ALL in wanted or name in wanted]
+    longest = dict.fromkeys(_silent(framing), 0) | {Table.SET_ASIDE: _REASONS}
+    return [
+        name
+        for name, table in tables.items()
+        if name == Table.RANKINGS or len(table.rows) <= longest.get(Table(name), _SHORT)
+    ]
 
 
 def _shares(posts: Path | None, out: Path | None) -> Sequence[Share] | None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 app = new_app("Posts of Reddit dumps, filtered and mapped to countries.")
 
+_NONE = "(none)"  # the posts without a category, as in the figure
+
 
 def map_names(incomplete: str) -> list[str]:
     """Ids of country maps, for completion; no file is read."""
@@ -58,12 +60,12 @@ def build(
     ] = "square",
     as_json: JsonOption = False,
 ) -> int:
-    """Filter submissions, drop names and duplicates, and say what became of every line.
+    """Make a corpus of posts from dumps.
 
-    Exit 1 when a file is damaged or gives no submission; the others are read all the same.
+    Submissions are filtered, names and duplicates dropped; what became of every line is said. Exit 1 when a file is damaged or gives no submission; the others are read all the same.
     """
     from habitus.corpora import build as build_corpus
-    from habitus.corpora import find_country_map
+    from habitus.corpora import counts_path, find_country_map
 
     countries = find_country_map(map_)
     counts = build_corpus(files, countries, out, progress=_tell)
@@ -71,7 +73,10 @@ def build(
         print_json(counts.as_json(countries))
     else:
         _print_counts(counts, countries)
-    if not counts.kept:
+    if counts.kept:
+        talk(f"{counts.kept:,} posts in {out}, the counts beside it in {counts_path(out).name}")
+        talk(f"`{program()} corpus label {out} --model MODEL -o FILE` gives each a category")
+    else:
         talk(f"no post was kept; {out} is empty")
     return 1 if counts.damaged or not counts.kept else 0
 
@@ -81,7 +86,10 @@ def stats(
     posts: PostsArgument,
     as_json: JsonOption = False,
 ) -> None:
-    """Count posts by country and, where there is a column category, by category."""
+    """Count posts by country and by category.
+
+    Categories are those of `habitus corpus label`.
+    """
     from habitus.corpora import read_shares
 
     rows = read_shares(posts)
@@ -98,7 +106,8 @@ def label(
     model: Annotated[str, typer.Option("--model", help=MODEL_HELP)],
     out: Annotated[Path, typer.Option("-o", "--out", help="The Parquet file with categories.")],
     judge: Annotated[
-        str, typer.Option("--judge", help="A judge that sees the question alone.")
+        str,
+        typer.Option("--judge", help="A judge that sees the question alone: your own categories."),
     ] = "post_categories",
     run: Annotated[
         Path | None, typer.Option("--run", help="Run directory; beside the file by default.")
@@ -112,9 +121,9 @@ def label(
     failures: FailuresOption = 0.05,
     as_json: JsonOption = False,
 ) -> int:
-    """Give each post a category; the same command goes on where it stopped.
+    """Give each post a category.
 
-    What a model calls by another name is mapped by the judge's table of aliases; what that lacks is
+    The same command goes on where it stopped. What a model calls by another name is mapped by the judge's table of aliases; what that lacks is
     listed, and the post has no category.
     """
     from habitus.cli.finding import model_entry
@@ -134,6 +143,7 @@ def label(
     def finish(labels: RunDir) -> None:
         found = write_categories(labels, posts, out)
         _print_categories(labels, tasks[0].judge, found, as_json=as_json)
+        talk(f"{out} has them; `{program()} corpus answer {out} --model MODEL -o RUN` goes on")
 
     return run_and_count(job, options, finish)
 
@@ -159,9 +169,9 @@ def answer(
     fork: ForkOption = None,
     failures: FailuresOption = 0.05,
 ) -> int:
-    """Have models answer the posts: one response for each post and model.
+    """Have models answer the posts.
 
-    `habitus judge` labels the answers. The same command goes on where it stopped.
+    One response for each post and model; `habitus judge` labels the answers. The same command goes on where it stopped.
     """
     from habitus.cli.finding import model_entry
     from habitus.cli.jobs import JobOptions, run_and_count
@@ -207,13 +217,15 @@ def _print_categories(run: RunDir, judge: Judge, found: Categories, *, as_json: 
         )
         return
     total = found.posts.total()
-    rows: list[list[Any]] = [[name, n, _share(n, total)] for name, n in counts]
-    print_table(["category", "posts", "share"], rows)
-    print_text("")
-    print_table(["words given", "read as", "posts"], [[w, c, n] for (w, c), n in mapped], keys=2)
-    print_text("")
-    print_table(["words that are no category", "posts"], [[w, n] for w, n in unmapped])
+    rows: list[list[Any]] = [[name or _NONE, n, total, _share(n, total)] for name, n in counts]
+    print_table(["category", "n", "of", "share"], rows)
+    if mapped:
+        print_text("")
+        read: list[list[Any]] = [[words, category, n] for (words, category), n in mapped]
+        print_table(["words given", "read as", "posts"], read, keys=2)
     if unmapped:
+        print_text("")
+        print_table(["words that are no category", "posts"], [[w, n] for w, n in unmapped])
         talk(
             f"to map one, add it to the aliases of the judge {judge.file.id} and label anew with "
             f"another --run and --fork {run.path}: nothing is asked again"
@@ -245,12 +257,12 @@ def _print_counts(counts: Counts, countries: CountryMap) -> None:
     ]
     rows.append(["kept", counts.kept, _share(counts.kept, counts.lines)])
     rows.append(["all lines", counts.lines, _share(counts.lines, counts.lines)])
-    print_table(["line", "n", "share"], rows)
+    print_table(["line", "n", "share of lines"], rows)
     print_text("")
     by_country = [
         [country, n, _share(n, counts.kept)] for country, n in counts.countries(countries).items()
     ]
-    print_table(["country", "posts", "share"], by_country)
+    print_table(["country", "n", "share of posts"], by_country)
     print_text("")
     print_text(
         f"of {counts.kept:,} posts: {counts.renamed:,} with a name replaced, "
@@ -268,7 +280,7 @@ def _print_shares(rows: tuple[Share, ...]) -> None:
             print_text("")
         keys = by.split(" and ")
         table = [
-            [*(getattr(row, key) for key in keys), row.n, row.of, row.share]
+            [*(getattr(row, key) or _NONE for key in keys), row.n, row.of, row.share]
             for row in rows
             if row.by == by
         ]

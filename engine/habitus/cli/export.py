@@ -36,7 +36,9 @@ class Agree(StrEnum):
 
 @app.command()
 def export(
-    run: Annotated[str, typer.Argument(help="A run directory, or the name of one in runs/.")],
+    run: Annotated[
+        str, typer.Argument(help="A run of labels: its directory, or its name in runs/.")
+    ],
     to: Annotated[To, typer.Option("--to", help="What to make of it.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="A folder that is empty or not there.")],
     form: Annotated[As, typer.Option("--format", help="What tables are written as.")] = As.CSV,
@@ -53,12 +55,12 @@ def export(
 
     Texts of responses and reasonings are left out.
     """
-    from habitus.cli.finding import run_path
+    from habitus.cli.finding import labels_path
     from habitus.exports import KINDS, Agreement, Format, Wish
     from habitus.store import RunDir
 
     wish = Wish(out, Format(form.value), everything, Agreement(agree.value))
-    with RunDir.open(run_path(run), write=False) as opened:
+    with RunDir.open(labels_path(run), write=False) as opened:
         found = KINDS[to.value].export(opened, wish)
     if as_json:
         print_json(found.manifest)

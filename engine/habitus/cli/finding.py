@@ -32,6 +32,16 @@ def run_path(name: str) -> Path:
     return named if is_run(named) or not direct.exists() else direct
 
 
+def labels_path(name: str) -> Path:
+    """The directory of a run of labels; a file is to be judged first."""
+    path = run_path(name)
+    if path.is_file():
+        raise UsageError(
+            f"{name} is a file: `habitus judge {name} --model MODEL` labels its answers"
+        )
+    return path
+
+
 def run_or_file(name: str) -> Path:
     """A file as it is, or the directory of a run; what is neither, as it was given."""
     path = Path(name)

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 _HEADINGS = (
     "judge", "variant", "counted", "share", "n", "of", "unparsed", "failed", "no answer", "left",
 )  # fmt: skip
+_SHARES = (
+    "share: n of the answers with a label; without one: unparsed (a reply in which none can be read), "
+    "failed (no reply), no answer (nothing to judge), left (not asked yet)"
+)
 
 app = new_app("Judges on the answers of a file or a run.")
 
@@ -44,7 +48,8 @@ def judge(
         typer.Option("--model", metavar="[JUDGE=]MODEL", help=MODEL_HELP + "; repeatable."),
     ],
     judges: Annotated[
-        list[str], typer.Option("--judges", help="Sets, judges, judge.variant; repeatable.")
+        list[str],
+        typer.Option("--judges", metavar="NAME", help="Sets, judges, judge.variant; repeatable."),
     ] = ["franz"],  # noqa: B006  (typer copies it)
     out: Annotated[Path | None, typer.Option("--out", help="Run directory of the labels.")] = None,
     answer: AnswerOption = None,
@@ -60,7 +65,9 @@ def judge(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            "--column", metavar="WHAT=NAME", help="response, question, target, id, group."
+            "--column",
+            metavar="WHAT=NAME",
+            help="The column of response, question, target, id or group; repeatable.",
         ),
     ] = None,
     limit: LimitOption = None,
@@ -170,11 +177,11 @@ def _row(count: LabelCount) -> list[str | int | float | None]:
 
 def _notes(note: Labelling, counts: list[LabelCount]) -> list[str]:
     forms = sorted({c.note.form for c in counts})
-    notes = [f"answers were asked for as: {' and '.join(forms)}"]
+    notes = [_SHARES, f"labels were asked for as: {' and '.join(forms)}"]
     if any(c.note.batched for c in counts):
         notes.append("cues or maxims were asked for together: another instrument than one by one")
     if note.made_up:
-        notes.append(f"synthetic: {', '.join(note.made_up)} make their answers up")
+        notes.append(f"synthetic: made up, no model said it ({', '.join(note.made_up)})")
     return notes
 
 

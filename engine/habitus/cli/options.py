@@ -19,7 +19,9 @@ TemperatureOption = Annotated[
 MaxTokensOption = Annotated[
     int | None, typer.Option("--max-tokens", min=1, help="Each judge's own by default.")
 ]
-LimitOption = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N.")]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Only the first N of the input.")
+]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="What all draws derive from.")]
 ForkOption = Annotated[
     str | None, typer.Option("--fork", help="Start with the stored answers of this run.")

@@ -74,8 +74,14 @@ def print_results(request: RunRequest) -> None:
         print_main_table(run)
 
 
-def close_run(summary: RunSummary, allowed: float | None) -> int:
+def close_run(summary: RunSummary, allowed: float | None, *, calls: bool = True) -> int:
     """Say what a run came to.
+
+    Args:
+        summary: what it came to.
+        allowed: the share without a usable answer that is still a success; None allows all.
+        calls: whether calls are held to it as well as records. Not where a failed call is asked
+            once more and the record says how that ended.
 
     Returns:
         0, or 1 when a larger share than is allowed has no usable answer.
@@ -88,7 +94,7 @@ def close_run(summary: RunSummary, allowed: float | None) -> int:
     over = {
         what: share
         for what, share in summary.failed_shares.items()
-        if allowed is not None and share > allowed
+        if allowed is not None and share > allowed and (calls or what != "calls")
     }
     for what, share in over.items():
         talk(f"{share:.1%} of all {what} have no usable answer, over the limit of {allowed:.1%}")

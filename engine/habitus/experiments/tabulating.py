@@ -52,10 +52,18 @@ def read_materials(run: RunDir) -> Materials:
     try:
         return Materials.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        what = f"{run.path} has no {STUDY}: nothing was run yet; give the run command again"
-        raise StoreError(what) from None
+        raise StoreError(f"{run.path} has no {STUDY}: {_what_it_is(run)}") from None
     except ValueError as error:
         raise StoreError(f"{path} is damaged ({type(error).__name__}); run again") from None
+
+
+def _what_it_is(run: RunDir) -> str:
+    """A run that was not begun, or one of answers and their labels."""
+    if "items" in run.records.stages():
+        return (
+            "it is no run of an experiment but of answers or labels; `habitus analyze` reads labels"
+        )
+    return "nothing was run yet; give the run command again"
 
 
 def run_results(run: RunDir, view: View | None = None) -> Results:

@@ -87,6 +87,8 @@ def export_consensus(
     """
     options = options or ConsensusOptions()
     about = read_labelling(run)
+    if not about.verdicts:
+        raise UsageError(f"{run.path} holds answers and no labels: `habitus judge` labels them")
     _claim(folder)
     answers = read_answers(run, about)
     if len(answers.targets) < 2:
@@ -186,6 +188,7 @@ def _as_json(made: Made) -> dict[str, Any]:
 
 
 def _notes(about: Labelling, answers: Answers, options: ConsensusOptions) -> Iterator[str]:
+    yield "rows, same label: of the complete, those with a label for every model"
     yield (
         "labels agree when they have the same side of the trait"
         if options.agreement is Agreement.TRAIT

@@ -34,6 +34,7 @@ def notes(told: Told, used: frozenset[str]) -> Iterator[str]:
         names = ", ".join(told.labels.made_up)
         yield f"SYNTHETIC: answers or labels were made up, no model gave them ({names})"
     yield from _rules(told)
+    yield from _judges(told, used)
     yield from _codings(told, used)
     yield from _left_out(told)
     yield from _warnings(told)
@@ -81,6 +82,16 @@ def _subsets(compare: CompareFile) -> str:
     return f"{by}; the {top.n} commonest of {top.field}{within}, counted in clusters{out}"
 
 
+def _judges(told: Told, used: frozenset[str]) -> Iterator[str]:
+    """Who gave the labels, and in what form: another way to ask is another instrument."""
+    ways: dict[str, dict[str, None]] = {}
+    for name, verdict in told.labels.asked.items():
+        if name in used and verdict.way:
+            ways.setdefault(verdict.way, {})[verdict.judge] = None
+    for way, judges in ways.items():
+        yield f"labels of {', '.join(judges)}: {way}"
+
+
 def _codings(told: Told, used: frozenset[str]) -> Iterator[str]:
     for rule in told.analysis.characteristics:
         coding = told.labels.codings.get(rule.id)
@@ -125,7 +136,11 @@ def _warnings(told: Told) -> Iterator[str]:
         )
     repeated = sum(len(part.rows) - len(_pairs(part)) for part in told.division.parts)
     if repeated:
-        yield f"{repeated:,} rows are not the first of their cluster and level; all of them count"
+        rows = sum(len(part.rows) for part in told.division.parts)
+        yield (
+            f"{repeated:,} of {rows:,} rows are not the first of their level in their cluster "
+            f"({told.compare.cluster}); all of them count"
+        )
 
 
 def _has_few_clusters(part: Part) -> bool:

@@ -34,12 +34,31 @@ _NEUTRAL = "neutral"  # a norm without a stance has no verdict
 
 
 class Verdict(BaseModel):
-    """One verdict that a run asks for: a judge's closed list and what of it counts as present."""
+    """One verdict that a run asks for: a judge's closed list and what of it counts as present.
+
+    ``model``, ``form`` and the rest say how it was asked for; labels that were asked for in another
+    way come from another instrument.
+    """
 
     judge: str
     variant: str = ""
     labels: tuple[str, ...]
     present: tuple[str, ...]
+    model: str = ""
+    form: str = ""
+    question: bool = False
+    batched: bool = False
+
+    @property
+    def way(self) -> str:
+        """How it was asked for, in words; empty where the run does not say."""
+        said = (
+            f"by the model {self.model}" * bool(self.model),
+            f"asked for as {self.form}" * bool(self.form),
+            "all variants in one call" * self.batched,
+            "with the question" * self.question,
+        )
+        return ", ".join(filter(None, said))
 
 
 class Labelling(BaseModel):
@@ -74,13 +93,15 @@ class Labels:
     """Everything an analysis computes with.
 
     ``codings`` says for each characteristic what is 1; ``lacking`` names those that the run has no
-    labels of. ``made_up``: models whose answers no model gave.
+    labels of. ``made_up``: models whose answers no model gave. ``asked``: the verdict behind a
+    characteristic.
     """
 
     frames: Mapping[RowsOf, Frame]
     codings: Mapping[str, Coding]
     lacking: tuple[str, ...] = ()
     made_up: tuple[str, ...] = ()
+    asked: Mapping[str, Verdict] = field(default_factory=dict)
 
 
 def default_analysis(run: RunDir) -> str:
@@ -105,6 +126,8 @@ def read_labels(run: RunDir, analysis: AnalysisFile) -> Labels:
         StoreError: a label without its item, or one that its judge cannot have given.
     """
     labelling = Labelling.read(run)
+    if not labelling.verdicts:
+        raise UsageError(f"{run.path} holds answers and no labels: `habitus judge` labels them")
     codings = dict(_codings(analysis, labelling.verdicts))
     items = _Items(analysis)
     for item in run.records.iterate(ITEMS, JudgedItem):
@@ -118,17 +141,32 @@ def read_labels(run: RunDir, analysis: AnalysisFile) -> Labels:
     if codings.keys() <= {c.id for c in analysis.characteristics if c.field}:
         raise UsageError(
             f"{run.path} has labels of none of the characteristics of the analysis "
-            f"{analysis.id!r} ({', '.join(lacking)})"
+            f"{analysis.id!r} ({', '.join(lacking)}). It has {_names(labelling.verdicts)}: name them "
+            "under 'characteristics' of an analysis file, and give that with --analysis"
         )
-    return Labels(items.frames(columns.labels), codings, tuple(lacking), labelling.made_up)
+    asked = dict(_asked(analysis, labelling.verdicts))
+    frames = items.frames(columns.labels)
+    return Labels(frames, codings, tuple(lacking), labelling.made_up, asked)
+
+
+def _names(verdicts: Iterable[Verdict]) -> str:
+    return ", ".join(f"{verdict.judge}.{verdict.variant}".rstrip(".") for verdict in verdicts)
+
+
+def _asked(analysis: AnalysisFile, verdicts: Iterable[Verdict]) -> Iterator[tuple[str, Verdict]]:
+    there = {(verdict.judge, verdict.variant): verdict for verdict in verdicts}
+    for rule in analysis.characteristics:
+        if (found := there.get((rule.judge or "", rule.variant or ""))) is not None:
+            yield rule.id, found
 
 
 def _codings(analysis: AnalysisFile, verdicts: Iterable[Verdict]) -> Iterator[tuple[str, Coding]]:
-    there = {(verdict.judge, verdict.variant): verdict for verdict in verdicts}
+    asked = dict(_asked(analysis, verdicts))
     for rule in analysis.characteristics:
         if rule.judge is None:
             yield rule.id, Coding(rule.labels, ("every other value",))
-        elif (found := there.get((rule.judge, rule.variant or ""))) is not None:
+        elif rule.id in asked:
+            found = asked[rule.id]
             yield rule.id, Coding.of(rule, found.labels, found.present)
 
 

@@ -11,6 +11,13 @@ from habitus.framing.results import Framing, Subset
 from habitus.tables import UNDEFINED, TextTable, number, with_interval
 
 _TESTED = ("p", "q", "sig.")
+_Q = "q: p corrected for many tests; *: q is significant"
+_MISSING = "missing: rows without a label, of all"
+_NOTES = {
+    "prevalence": f"cases of the judged rows; {_MISSING}; p: of the probability .5; {_Q}",
+    "differences": f"judged, missing: rows of both levels; p: of equal levels; {_Q}",
+    "deltas": f"cause, effect, both: judged rows with them; {_MISSING}; p: of no change; {_Q}",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,7 @@ def _prevalence_table(framing: Framing, keys: Sequence[str]) -> TextTable:
     return _table(
         framing,
         ("how often", keys, columns, 2),
+        "prevalence",
         framing.prevalences,
         lambda found: (
             *(framing.characteristics[found.characteristic], found.level),
@@ -81,6 +89,7 @@ def _comparison_table(framing: Framing, keys: Sequence[str]) -> TextTable:
     return _table(
         framing,
         ("differences between levels", keys, columns, 2),
+        "differences",
         framing.comparisons,
         lambda found: (
             *(framing.characteristics[found.characteristic], f"{found.first} - {found.second}"),
@@ -96,6 +105,7 @@ def _delta_table(framing: Framing, keys: Sequence[str]) -> TextTable:
     return _table(
         framing,
         ("P(effect | cause) - P(effect | no cause)", keys, (*columns, "judged", "missing"), 3),
+        "deltas",
         framing.deltas,
         lambda found: (
             *(framing.characteristics[found.cause], framing.characteristics[found.effect]),
@@ -112,6 +122,7 @@ def _delta_comparison_table(framing: Framing, keys: Sequence[str]) -> TextTable:
     return _table(
         framing,
         ("differences of deltas between levels", keys, columns, 3),
+        "differences",
         framing.delta_comparisons,
         lambda found: (
             *(framing.characteristics[found.cause], framing.characteristics[found.effect]),
@@ -143,6 +154,7 @@ def _set_aside_table(framing: Framing, keys: Sequence[str]) -> TextTable:
     return _table(
         framing,
         ("not estimable", keys, ("Question", "Fit"), 2),
+        "set-aside",
         framing.set_aside,
         lambda found: (found.question, found.fit, found.reason),
     )
@@ -151,6 +163,7 @@ def _set_aside_table(framing: Framing, keys: Sequence[str]) -> TextTable:
 def _table(
     framing: Framing,
     shape: tuple[str, Sequence[str], tuple[str, ...], int],
+    notes: str,
     records: Iterable[Any],
     cells: Callable[[Any], tuple[str, ...]],
 ) -> TextTable:
@@ -158,7 +171,8 @@ def _table(
     what, keys, columns, more = shape
     rows = tuple((*_where(record.subset, keys), *cells(record)) for record in records)
     heads = (*_heads(keys), *columns, "why not")
-    return TextTable(_title(framing, what), heads, rows, keys=max(1, len(keys)) + more)
+    title, told = _title(framing, what), (_NOTES[notes],) if notes in _NOTES else ()
+    return TextTable(title, heads, rows, told, keys=max(1, len(keys)) + more)
 
 
 def _title(framing: Framing, what: str) -> str:

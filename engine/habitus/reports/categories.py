@@ -23,7 +23,9 @@ def category_pages(shares: Sequence[Share] | None) -> Iterator[Page | Skipped]:
     """A row for each category, the most frequent first, and a column for each country."""
     both = [share for share in shares or () if share.by == "country and category"]
     if not both:
-        reason = "no shares were given" if shares is None else "the posts have no category"
+        reason = (
+            "it takes a file of posts (--posts)" if shares is None else "the posts have no category"
+        )
         yield Skipped("categories", reason)
         return
     posts: dict[str | None, int] = {}

@@ -87,7 +87,9 @@ def effect_pages(framing: Framing, panels: Sequence[Direction]) -> Iterator[Page
             whole = [subset for subset in subsets if table.converges(subset, some)]
             left_out = [subset for subset in subsets if subset not in whole]
             if not whole:
-                yield Skipped(name, f"in no subset converges every fit ({_names(left_out)})")
+                yield Skipped(
+                    name, f"there is no subset in which every fit converges ({_names(left_out)})"
+                )
             sheet = _Sheet(place, some, whole, left_out)
             for full, part in numbered(name, _parts(sheet, len(framing.levels))):
                 yield Page(full, partial(_draw, table, replace(sheet, subsets=part)))

@@ -41,6 +41,7 @@ _EXPERIMENT = "experiment.json"
 _DATABASE = "run.sqlite"
 _RECORDS = "records"
 _LOCK = "lock"
+_TOLD = 12  # changes of a configuration that are told one by one
 # What a creation that was cut short can leave behind.
 _UNFINISHED = {
     _LOCK, _EXPERIMENT, _DATABASE, f"{_DATABASE}-journal", f"{_DATABASE}-wal", f"{_DATABASE}-shm",
@@ -309,7 +310,8 @@ def _adopt(
     if refused:
         raise ConfigChangedError(
             f"{path} was made with another configuration:\n"
-            + "".join(f"  {change}\n" for change in refused)
+            + "".join(f"  {change}\n" for change in refused[:_TOLD])
+            + (f"  and {len(refused) - _TOLD} more\n" if len(refused) > _TOLD else "")
             + "undo the change, or write to another directory with --out DIR; where the command"
             + f" has it, --fork {path} takes over what was asked alike"
         )
