@@ -66,7 +66,7 @@ class Slow(Silent):
         time.sleep(600)
 
 study = study_of(Path.cwd(), {"models.main.options.delay": 0.05})
-run_and_tell(study, RunRequest(out=Path("run")), Slow(), show=False, again="the same")
+run_and_tell(study, RunRequest(out=Path("run")), Slow(), show=False, again=["the", "same"])
 """
 
 

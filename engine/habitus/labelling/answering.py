@@ -7,7 +7,7 @@ a run of items that ``habitus judge`` labels.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ class AnsweringJob:
     seed: int = 0
     limit: int | None = None
     keep_cut: bool = True
-    caps: Caps = Caps()
+    caps: Caps = field(default_factory=Caps)
 
     may_change = MODELS_MAY_CHANGE
     alike = ALIKE

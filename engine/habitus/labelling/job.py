@@ -8,7 +8,7 @@ the others find its prefix. Judges that different models ask run side by side.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any
@@ -51,7 +51,7 @@ class LabellingJob:
     models: Mapping[str, ModelEntry]
     seed: int = 0
     limit: int | None = None
-    caps: Caps = Caps()
+    caps: Caps = field(default_factory=Caps)
 
     may_change = MODELS_MAY_CHANGE
     alike = ALIKE

@@ -10,9 +10,9 @@ a run keeps it: later lists change no number of an old run. What no list has is 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -40,7 +40,7 @@ class PriceList(ContentModel):
         description="as it stands in base_url, with its port where it has one"
     )
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = "USD"
-    date: date = Field(description="when the prices were read")
+    date: dt.date = Field(description="when the prices were read")
     source: Name = Field(description="where they were read")
     models: dict[Name, ListedPrice] = Field(
         default_factory=dict, description="by the name that requests give the model"

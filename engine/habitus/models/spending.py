@@ -27,7 +27,7 @@ from pydantic import Field
 
 from habitus.content import ContentModel
 from habitus.errors import HabitusError, UsageError
-from habitus.models.entry import Money, ModelEntry, Price
+from habitus.models.entry import ModelEntry, Money, Price
 from habitus.records import Outcome, Reply, Request, Usage
 
 Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
@@ -161,12 +161,7 @@ class Budget:
     """What the models of a run may still spend together."""
 
     def __init__(self, caps: Caps, entries: Mapping[str, ModelEntry]) -> None:
-        """Caps, and the models that are held to them.
-
-        Raises:
-            UsageError: money is capped, and what a model costs is not known in that currency.
-        """
-        check_prices(caps, entries)
+        """Caps, and the models that are held to them; ``check_prices`` says whether they can be."""
         self.reached: Reached | None = None
         self._limits = caps.limits
         self._entries = entries

@@ -7,7 +7,7 @@ opens the models and the run, goes on where an earlier session stopped, and leav
 written out. The package knows neither experiments nor judges: they are jobs.
 """
 
-from habitus.running.account import open_budget
+from habitus.running.account import caps_in, open_budget
 from habitus.running.job import (
     ALIKE,
     MODELS_MAY_CHANGE,
@@ -34,6 +34,7 @@ __all__ = [
     "RunSummary",
     "Session",
     "Silent",
+    "caps_in",
     "gathered",
     "open_budget",
     "pilot_first",

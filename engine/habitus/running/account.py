@@ -28,11 +28,7 @@ def inherited(old: Path) -> dict[str, Any]:
 
 
 def open_budget(run: RunDir, caps: Caps, entries: Mapping[str, ModelEntry]) -> Budget:
-    """The budget of a run, with all that it has spent charged.
-
-    Raises:
-        UsageError: money is capped, and what a model costs is not known.
-    """
+    """The budget of a run, with all that it has spent charged."""
     budget = Budget(caps, entries)
     if not caps.limits:
         return budget
@@ -46,6 +42,14 @@ def open_budget(run: RunDir, caps: Caps, entries: Mapping[str, ModelEntry]) -> B
     if (caps.tokens is not None or caps.cost) and any(count.uncounted for count in counts):
         _charge_unseen(run, budget, entries, sum(sums["logged"] for sums in before.values()))
     return budget
+
+
+def caps_in(config: Mapping[str, Any]) -> Caps:
+    """The caps in the configuration of a run; none where an older run knows of none."""
+    limits: Mapping[str, Any] = config.get("limits") or {}
+    return Caps.model_validate(
+        {n: limits[n] for n in Caps.model_fields if limits.get(n) is not None}
+    )
 
 
 def _charge_unseen(

@@ -33,7 +33,9 @@ async def pilot_first(
     The others wait for the answer to the first, not for what is made of it.
     """
     first, *rest = items
-    works: list[Callable[[], Awaitable[object]]] = [partial(_ask_and_use, i, ask, use) for i in rest]
+    works: list[Callable[[], Awaitable[object]]] = [
+        partial(_ask_and_use, i, ask, use) for i in rest
+    ]
     with contextlib.suppress(NotAskedError):
         answer = await ask(first)
         works.insert(0, lambda: use(first, answer))
