@@ -161,6 +161,9 @@ class Experiment(ContentModel):
     score: Literal["answer", "everything"] = Field(
         default="answer", description="what of a ccot response is scored"
     )
+    overflow: Literal["refuse", "drop_oldest"] = Field(
+        default="refuse", description="what happens to a history that a target cannot hold"
+    )
     queries: QueriesConfig = QueriesConfig()
     repeats: int = Field(default=1, ge=1, le=10_000)
     results: ResultsConfig = ResultsConfig()
