@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -34,7 +34,17 @@ from habitus.records import (
 from habitus.running import pilot_first
 from habitus.store import RunDir
 from loopback import serving
-from study_fixture import Answering, calls_of, contents, opening, study_of
+from study_fixture import (
+    FAST,
+    Answering,
+    calls_of,
+    contents,
+    harbour,
+    opening,
+    set_options,
+    study_of,
+    terminal_in,
+)
 from test_models_openai import OVERFLOWS
 
 LIMIT = 8192
@@ -264,7 +274,7 @@ class TestEstimates:
         assert TokenEstimate.measured(messages, 0) is None
         assert TokenEstimate.measured([], 10) is None
 
-    NAMED = {
+    NAMED: ClassVar = {
         "OpenAI": 8192, "vLLM": 2048, "vLLM, by max_tokens": 2048, "vLLM, newer": 8192,
         "llama.cpp, newer": 8192, "Anthropic": 200_000, "Mistral": 32_768, "TGI": 4096,
     }  # fmt: skip
@@ -335,3 +345,70 @@ class TestRuns:
         old = {"id": "t/hist/p/q/r0", "target": "t", "setting": "hist", "persona": "p",
                "query": "q", "repeat": 0}  # fmt: skip
         assert Response.model_validate(old).dropped == ()
+
+
+def command(folder: Path, server: loopback.Server, *more: str) -> list[str]:
+    far = {"backend": "openai", "model": "m", "base_url": server.url}
+    target = {"models.small": far, "targets": {"main": {"model": "small", "max_tokens": 100}}}
+    return ["run", str(harbour(folder)), *more, *set_options({**FAST, **LONG, **target})]
+
+
+class TestAgainstAServer:
+    """Whole runs, by command, with a target on a server."""
+
+    def test_a_history_beyond_the_context_is_refused_or_shortened_as_chosen(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        terminal = terminal_in(tmp_path, monkeypatch, capsys)
+        tight = rejecting_longer_than(600)
+        with loopback.served(tight) as server:
+            words = command(tmp_path, server)
+            code, _, err = terminal(*words, "--out", "refused")
+            assert code == 1
+            assert "  responses  overflow: 4\n" in err
+            longest = max(len(texts(body)) for body in server.bodies)
+            assert terminal(*words, "--out", "dropped", "--set=overflow=drop_oldest")[0] == 0
+            server.bodies.clear()
+            terminal(*words, "--out", "dropped", "--set=overflow=drop_oldest")
+            assert server.bodies == []
+        assert longest > 600
+        found = responses(tmp_path / "dropped")["hist"]
+        assert all(r.dropped and r.outcome is Outcome.OK for r in found)
+
+    def test_what_a_model_rejects_is_learned_once_on_record_and_in_status(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def objection(body: dict[str, Any]) -> str | None:
+            if "max_tokens" in body:
+                return "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+            if body["messages"][0]["role"] == "system":
+                return "System role not supported"
+            return None
+
+        terminal = terminal_in(tmp_path, monkeypatch, capsys)
+        with loopback.served(loopback.rejecting(objection)) as server:
+            words = command(tmp_path, server, "--set", 'settings=["none","norms"]')
+            words = [word for word in words if not word.startswith("--set=settings")]
+            assert terminal(*words)[0] == 0
+            rejected = [body for body in server.bodies if objection(body)]
+        assert 2 <= len(rejected) < len(server.bodies)
+        found = terminal.json("status", "first", "--json")["learned"]
+        assert found == {
+            "small": {"max_tokens_field": "max_completion_tokens", "system_role": False}
+        }
+        assert "small rejected what it was sent; since then" in terminal("status", "first")[1]
+        with RunDir.open(tmp_path / "runs" / "first", write=False) as opened:
+            calls = [c for c in opened.calls.iterate() if c.model == "small"]
+        assert all("max_completion_tokens" in call.reply.sent for call in calls)
+        norms = [c for c in calls if "/norms/" in c.record]
+        assert all(c.request["messages"][0][0] == "system" for c in norms)
+        assert all(c.reply.sent["messages"][0]["role"] == "user" for c in norms)
+
+
+def rejecting_longer_than(size: int) -> loopback.Step:
+    """A server that takes so many characters and does not say so ahead."""
+    return loopback.rejecting(
+        lambda body: (
+            "the input length exceeds the context length" if len(texts(body)) > size else None
+        )
+    )

@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+import orjson
 
 from habitus.records import Message
 
@@ -19,6 +22,7 @@ MEASURED_MARGIN = 1.05
 MESSAGE_TOKENS = 8
 LEAST_ANSWER = 256  # tokens of room for an answer where no limit is set
 _SHORTEST = 256  # a smaller number in an error text is no context length
+_LISTED = ("max_model_len", "context_length", "max_context_length", "context_window")
 _STATED = re.compile(
     r"(?:context|model) (?:length|size|window)(?: of this model)?(?: is)?(?: only)?[ (:]*(\d[\d,]*)"
     r"|> (\d[\d,]*) maximum"
@@ -53,6 +57,21 @@ def stated_length(text: str) -> int | None:
         return None
     length = int(next(group for group in found.groups() if group).replace(",", ""))
     return length if length >= _SHORTEST else None
+
+
+def listed_length(body: bytes, model: str) -> int | None:
+    """The context length of a model in a server's list of models, or None.
+
+    vLLM, gateways and others each have a name of their own for it; a length that the model was trained
+    with, which some servers list, is not what the server has room for and not taken.
+    """
+    try:
+        cards: Any = orjson.loads(body)["data"]
+        card = next(card for card in cards if card.get("id") == model)
+        found = [card[name] for name in _LISTED if isinstance(card.get(name), int)]
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
+        return None
+    return next((length for length in found if length >= _SHORTEST), None)
 
 
 def _size(message: Message) -> int:

@@ -170,11 +170,12 @@ class RunSummary:
 
         An answer that came but could not be read is a failed record and no failed call. Attempts
         at sessions are left out: a failed one is followed by another, and histories count what
-        could not be made.
+        could not be made. A prompt that did not fit is no failed call either: it may have been
+        asked for with less history, and is a failed record otherwise.
         """
         calls: Counter[Outcome] = Counter()
         for found in self.outcomes.values():
-            calls.update(found)
+            calls.update({o: n for o, n in found.items() if o is not Outcome.OVERFLOW})
         shares = {"calls": _failed(calls)}
         return shares | {t: _failed(n) for t, n in self.records.items() if t != "attempts"}
 
