@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -337,9 +338,21 @@ class TestRuns:
             run(tmp_path, "run")
 
     def test_a_run_from_before_there_was_a_policy_goes_on(self, tmp_path: Path) -> None:
-        path = run(tmp_path, "run")
-        with RunDir.open(path, write=False) as opened:
-            assert "overflow" not in opened.config
+        """And from before there were caps, and dates of prices."""
+        price = {"models.small.price": {"input": 1, "output": 1}}
+        path = run(tmp_path, "run", 9000, **price)
+        before = contents(path)
+        config = json.loads((path / "experiment.json").read_bytes())
+        assert "overflow" not in config
+        for name in ("calls", "tokens", "cost"):
+            del config["limits"][name]
+        for name in ("date", "source"):
+            del config["models"]["small"]["price"][name]
+        (path / "experiment.json").write_text(json.dumps(config))
+        model = Answering()
+        run(tmp_path, "run", 9000, **price, model=model)
+        assert model.asked == []
+        assert contents(path) == before
 
     def test_records_from_before_read_as_complete(self) -> None:
         old = {"id": "t/hist/p/q/r0", "target": "t", "setting": "hist", "persona": "p",
