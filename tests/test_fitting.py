@@ -248,6 +248,30 @@ class TestAServerWithAShortContext:
         assert {(r.outcome, r.dropped) for r in found} == {(Outcome.OVERFLOW, ())}
         assert model.asked == []
 
+    async def test_later_answers_change_nothing_so_that_their_order_does_not_matter(self) -> None:
+        counts = iter([100, 100_000, 100_000, 100_000])
+
+        def script(_: Request) -> Reply:
+            return Reply(Outcome.OK, "Rest.", usage=Usage(next(counts), 5, 0))
+
+        window = Window(LIMIT, 100, "drop_oldest")
+        fitting = Fitting(window, [setting("hist")], QUERIES, sessions())
+        target = Target("t", ScriptedModel("t", script), Sampling(max_tokens=100), window)
+        found = [
+            await Responder(1).respond(Question(target, setting("hist"), "p", q, 0, fitting))
+            for q in QUERIES
+        ]
+        assert len({r.dropped for r in found}) == 1
+        assert {r.outcome for r in found} == {Outcome.OK}
+
+    def test_room_is_kept_for_answers_and_for_a_follow_up_twice(self) -> None:
+        def dropped(name: str, answer: int) -> int:
+            window = Window(LIMIT, answer, "drop_oldest")
+            return Fitting(window, [setting(name)], QUERIES, sessions()).dropped
+
+        assert dropped("hist", 1) < dropped("hist", 2000) < dropped("ccot", 2000)
+        assert dropped("ccot", 1000) == dropped("hist", 2000)
+
     async def test_what_fits_is_sent_whole(self) -> None:
         model = Answering()
         found = await answered(model, Window(LIMIT, 500, "drop_oldest"), sessions(4))

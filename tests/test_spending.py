@@ -386,16 +386,18 @@ class TestRuns:
         assert run(tmp_path, {"limits.calls": 31}).calls == 1
 
     def test_answers_without_numbers_count_in_later_sessions_too(self, tmp_path: Path) -> None:
-        def script(request: Request) -> Reply | None:
-            return Reply(Outcome.OK, "So.") if request.context["role"] == "target" else None
-
-        caps = {"settings": ["none"], "limits.tokens": 3_500}
-        first = run(tmp_path, caps, opener=opening(Answering(script)))
-        second = run(tmp_path, caps, opener=opening(Answering(script)))
-        assert first.reached is not None
-        assert second.reached is not None
-        assert second.calls == 0
-        assert second.reached.spent == first.reached.spent
+        uncounted = Uncounted()
+        job = job_of(
+            written(tmp_path, answers(20)), models={"main": FAKE}, caps=Caps(tokens=20_000)
+        )
+        first, second = (
+            labelled(tmp_path / "run", job, opener=opening(uncounted)).reached for _ in range(2)
+        )
+        assert first is not None
+        assert second is not None
+        assert 0 < uncounted.asked < 20
+        assert second.spent == pytest.approx(first.spent, rel=0.02)  # schemas as they are stored
+        assert second.spent > 10_000
 
     def test_an_unknown_price_is_refused_before_the_first_call(self, tmp_path: Path) -> None:
         remote = {"backend": "openai", "model": "m", "base_url": API}
@@ -414,6 +416,20 @@ class TestRuns:
         assert part.records["labels"] == {Outcome.OK: 6}
         labelled(tmp_path / "part", job_of(path, models={"m": FAKE}, caps=Caps(calls=20)))
         assert kept(tmp_path / "part") == kept(tmp_path / "whole")
+
+
+class Uncounted:
+    """Judges, and does not say how many tokens that took."""
+
+    name = "main"
+    asked = 0
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked += 1
+        return Reply(Outcome.OK, "By script. ##Insider##")
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
 
 
 FAKE = ModelEntry(backend="scripted", options={"script": "helpers"}, concurrency=4)
