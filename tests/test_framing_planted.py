@@ -220,8 +220,8 @@ def personas(seed: int, clusters: int) -> Frame:
     def leaning() -> npt.NDArray[np.float64]:
         shared, own = rng.normal(size=clusters), rng.normal(size=(clusters, len(MODELS)))
         mixed = np.sqrt(0.7) * shared[persona] + np.sqrt(0.3) * own[persona, model]
-        found: npt.NDArray[np.float64] = np.sqrt(LEANING) * mixed
-        return found + np.sqrt(1 - LEANING) * rng.normal(size=len(persona))
+        own_part = np.sqrt(1 - LEANING) * rng.normal(size=len(persona))
+        return np.asarray(np.sqrt(LEANING) * mixed + own_part, dtype=np.float64)
 
     cause = leaning() < chance(0.35)
     effect = leaning() < np.where(cause, chance(0.45), chance(0.30))
@@ -237,10 +237,12 @@ def see_few(found: Framing, seen: Coverage) -> None:
     for p in found.prevalences:
         if p.low is not None and p.high is not None:
             seen.see("probability", p.low <= 0.35 <= p.high)
-    for c in (*found.comparisons, *found.delta_comparisons):
+    for c in found.comparisons:
         if c.low is not None and c.high is not None:
-            what = "difference" if c in found.comparisons else "difference of deltas"
-            seen.see(what, c.low <= 0 <= c.high)
+            seen.see("difference", c.low <= 0 <= c.high)
+    for g in found.delta_comparisons:
+        if g.low is not None and g.high is not None:
+            seen.see("difference of deltas", g.low <= 0 <= g.high)
     for d in found.deltas:
         if d.low is not None and d.high is not None:
             seen.see("delta", d.low <= 0.15 <= d.high)

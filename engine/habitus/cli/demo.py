@@ -39,6 +39,7 @@ They stay in {out}, the conversations in {out}/records/attempts.jsonl, what the 
   {program} results {out} --by persona
   {program} results {out} --filter
   {program} status {out}
+  {program} report {out} --labels {labels}
 and, with a model of your own, `{program} new study`."""
 
 
