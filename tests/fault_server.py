@@ -33,7 +33,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from loopback import USAGE, Step, answer, completion, dropped, half, raw, status
+from loopback import Step, answer, completion, dropped, half, raw, status
 
 Body = Mapping[str, Any]
 Good = Callable[[str], Step]

@@ -7,8 +7,8 @@
 A command is started against the fault server, ended at a moment drawn from a seed, and started
 again in the same directory, until it completes. What the server was asked is held against what
 the store held when the command was started: an answer that was durable is never asked for again.
-What the server had answered, and what no store holds since the process died first, is counted; it
-can never be more than was in flight.
+What the server had answered, and what no store holds since the process died first, is counted: it
+is what was in flight, and after a SIGKILL the last group on its way to the disk as well.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from random import Random
 from fault_server import Asked, FaultServer, name_of
 from habitus.records import Outcome
 from habitus.store import RunDir, is_run
+from habitus.store.writer import GROUP
 
 CONCURRENCY = 6
 _PATIENCE = 120.0
@@ -116,8 +117,8 @@ class Session:
             found.append(f"{len(self.again)} stored answers were asked for again")
         if self.before - self.after:
             found.append(f"{len(self.before - self.after)} stored answers are gone")
-        if len(self.lost) > CONCURRENCY and not self.through:
-            found.append(f"{len(self.lost)} answers lost, more than {CONCURRENCY} in flight")
+        if len(self.lost) > self._most_lost:
+            found.append(f"{len(self.lost)} answers lost, more than {self._most_lost}")
         if self.code not in self._codes():
             found.append(f"exit code {self.code}")
         if "Traceback" in self.err and "writing to" in self.err:
@@ -128,6 +129,12 @@ class Session:
         if self.code == 130 and self.asked and told not in self.err:
             found.append("nothing said of how to go on")
         return [f"{self.kill}: {problem}\n{self.err}" for problem in found]
+
+    @property
+    def _most_lost(self) -> int:
+        """What is in flight; where nothing is said before the end, also what waits for its group."""
+        asked_to_end = self.kill is not None and self.kill.how in {"SIGINT", "SIGTERM"}
+        return CONCURRENCY if asked_to_end or self.through else CONCURRENCY + GROUP
 
     def _codes(self) -> set[int]:
         if self.kill is None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fault_server import PASSING, FaultServer, Plan
+from fault_server import HANGING, PASSING, FaultServer, Plan
 from kill_driver import (
     CONCURRENCY,
     Command,
@@ -66,7 +66,7 @@ def a_run(folder: Path, url: str) -> Command:
 
 def labels(folder: Path, url: str, *manner: str) -> Command:
     """``habitus judge`` of a file of answers."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     written(folder, answers(6))
     model = json.dumps(_model(url))
     words = ["judge", "answers.jsonl", "--model", model, "--judges", "positioning,generalizing"]
@@ -100,12 +100,13 @@ def killed(make: Make, folder: Path, plan: Plan, kills: Iterator[Kill]) -> Distu
     with FaultServer(plan) as server:
         found = disturbed(make(folder / "disturbed", server.url), server, kills)
         assert not found.problems()
-        assert durable(found.command.out) == names
-        assert found.command.leaves(found.command.out) == leaves
-        assert {asked.name for asked in server.log} == names
+        stored, asked = durable(found.command.out), {asked.name for asked in server.log}
         answered = [asked.name for asked in server.log if asked.good and asked.sent]
-    assert set(answered) == names
-    assert len(answered) <= len(names) + found.lost
+    assert found.command.leaves(found.command.out) == leaves
+    assert names <= stored == asked == set(answered)
+    # After a call that failed for good another attempt may be made, which is then forgotten.
+    assert names == stored or not HANGING.keys().isdisjoint(plan.passing)
+    assert len(answered) <= len(stored) + found.lost
     assert not failed_calls(found.command.out)
     return found
 
