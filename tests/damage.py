@@ -14,11 +14,12 @@ import contextlib
 import copy
 import io
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from habitus.cli import run
@@ -34,9 +35,10 @@ _CHECKS = [
     HealthCheck.filter_too_much,
 ]
 thorough = settings(
-    max_examples=2000 if SOAK else 20,
+    max_examples=2000 if SOAK else int(os.environ.get("EX", "8")),
     deadline=None,
     derandomize=not SOAK,
+    phases=[Phase.generate] if "HYP_EXPLORE" in os.environ else tuple(Phase),
     suppress_health_check=_CHECKS,
 )
 
@@ -68,11 +70,10 @@ ANY_JSON = st.recursive(
 
 def places(data: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The path of every part of some data, the whole first."""
-    found = [at]
+    if not isinstance(data, dict | list):
+        return [at]
     pairs = data.items() if isinstance(data, dict) else enumerate(data)
-    if isinstance(data, dict | list):
-        found += [place for key, part in pairs for place in places(part, (*at, key))]
-    return found
+    return [at, *(place for key, part in pairs for place in places(part, (*at, key)))]
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Whole:
 @st.composite
 def damaged(draw: st.DrawFn, whole: Any, most: int = 3) -> Any:
     """Data with one to ``most`` of its parts changed."""
-    data = copy.deepcopy(whole)
+    data = copy.deepcopy(whole.data if isinstance(whole, Whole) else whole)
     for _ in range(draw(st.integers(1, most))):
         place = draw(st.sampled_from(places(data)))
         data = _changed(draw, data, place)
@@ -124,8 +125,9 @@ def _change_part(draw: st.DrawFn, around: Any, key: Any) -> None:
 
 
 @st.composite
-def damaged_bytes(draw: st.DrawFn, whole: bytes, most: int = 3) -> bytes:
+def damaged_bytes(draw: st.DrawFn, file: bytes | Whole, most: int = 3) -> bytes:
     """Bytes with pieces put in, cut out, doubled or made into noise, one to ``most`` times."""
+    whole = file.text if isinstance(file, Whole) else file
     for _ in range(draw(st.integers(1, most))):
         at = draw(st.integers(0, len(whole)))
         end = min(len(whole), at + draw(st.sampled_from([0, 1, 1, 2, 7, 40, 2**20])))
@@ -144,8 +146,8 @@ def damaged_text(draw: st.DrawFn, files: Sequence[Whole]) -> bytes:
     """One of some files, damaged in its data (then written as JSON) or in its bytes."""
     file = draw(st.sampled_from(files))
     if file.data is None or draw(st.booleans()):
-        return draw(damaged_bytes(file.text))
-    return json.dumps(draw(damaged(file.data)), ensure_ascii=draw(st.booleans())).encode(
+        return draw(damaged_bytes(file))
+    return json.dumps(draw(damaged(file)), ensure_ascii=draw(st.booleans())).encode(
         "utf-8", "surrogatepass"
     )
 

@@ -34,7 +34,6 @@ from damage import (
 from habitus.cli.finding import model_entry, read_changes
 from habitus.cli.kinds import KINDS, Kind
 from habitus.content import read_yaml, shipped_root
-from habitus.errors import ContentError
 from habitus.experiments import resolve
 from habitus.histories.script import ScriptError, read_script
 from habitus.labelling import Columns, open_source
@@ -81,10 +80,7 @@ class TestContent:
         @given(damaged_text(samples))
         def check(content: bytes) -> None:
             path.write_bytes(content)
-            try:
-                tell(lambda: kind.load(path))
-            except ContentError as error:
-                assert all(problem.place.path for problem in error.problems)
+            tell(lambda: kind.load(path))
 
         check()
 
@@ -156,8 +152,7 @@ class TestModels:
     def test_a_dialogue_alternates_or_is_none(self, text: str) -> None:
         try:
             script = read_script(text, "opener", LABELS)
-        except ScriptError as error:
-            assert str(error)
+        except ScriptError:
             return
         speakers = [turn.speaker for turn in script.turns]
         assert speakers == (["assistant", "persona"] * len(speakers))[: len(speakers)]
@@ -286,12 +281,11 @@ class TestRuns:
         ]
 
         @thorough
-        @given(damaged_text([Whole(whole, json.loads(whole))]))
-        def check(content: bytes) -> None:
+        @given(damaged_text([Whole(whole, json.loads(whole))]), st.sampled_from(commands))
+        def check(content: bytes, words: list[str]) -> None:
             path.write_bytes(content)
-            for words in commands:
-                shutil.rmtree(tmp_path / "exported", ignore_errors=True)
-                command(*words)
+            shutil.rmtree(tmp_path / "exported", ignore_errors=True)
+            command(*words)
 
         check()
 
