@@ -96,7 +96,7 @@ def damaged(draw: st.DrawFn, whole: Any, most: int = 3) -> Any:
 
 def _changed(draw: st.DrawFn, data: Any, place: tuple[Any, ...]) -> Any:
     if not place:
-        return draw(ANY_JSON) if draw(st.integers(0, 9)) == 0 else data
+        return copy.deepcopy(draw(ANY_JSON)) if draw(st.integers(0, 9)) == 0 else data
     around = data
     for key in place[:-1]:
         around = around[key]
@@ -121,7 +121,7 @@ def _change_part(draw: st.DrawFn, around: Any, key: Any) -> None:
             at = draw(st.integers(0, len(text)))
             around[key] = text[:at] + draw(st.sampled_from(PIECES)) + text[at:]
         case _:
-            around[key] = draw(ODD if draw(st.booleans()) else ANY_JSON)
+            around[key] = copy.deepcopy(draw(ODD if draw(st.booleans()) else ANY_JSON))
 
 
 @st.composite

@@ -61,8 +61,8 @@ def hanging(seconds: float | None = None) -> Step:
         if seconds is None:
             await asyncio.Event().wait()
         await asyncio.sleep(seconds or 0.0)
-        assert request.transport is not None
-        request.transport.close()
+        if request.transport is not None:
+            request.transport.close()
         return web.Response()
 
     return step
@@ -89,8 +89,8 @@ def half_in_chunks() -> Step:
         response.enable_chunked_encoding()
         await response.prepare(request)
         await response.write(completion({"content": "Rice."})[:40])
-        assert request.transport is not None
-        request.transport.close()
+        if request.transport is not None:
+            request.transport.close()
         return response
 
     return step
@@ -334,7 +334,8 @@ class Asked:
     """One request, in the order of arrival.
 
     ``session`` is what the server's ``session`` was; ``fault`` is how it was answered, a name of
-    this module; ``sent`` says whether the whole answer was handed to the connection.
+    this module; ``good`` that it is answered and not sent away; ``sent`` that the whole answer was handed to the
+    connection.
     """
 
     name: str
@@ -381,9 +382,12 @@ class FaultServer:
         return [asked for asked in list(self.log) if asked.session == wanted]
 
     def reached(self, requests: int, seconds: float) -> bool:
-        """Wait until the session has sent so many requests; False when the time is up."""
+        """Wait until so many requests of the session are to be answered; False when time is up."""
         with self._changed:
-            return self._changed.wait_for(lambda: len(self.of_session()) >= requests, seconds)
+            return self._changed.wait_for(lambda: self._answered() >= requests, seconds)
+
+    def _answered(self) -> int:
+        return sum(asked.good for asked in self.of_session())
 
     def faults(self) -> Counter[str]:
         """How often each fault, or form of answer, was given."""
@@ -419,9 +423,10 @@ class FaultServer:
             self._changed.notify_all()
         if seconds := self.plan.seconds(name, ask):
             await asyncio.sleep(seconds)
-        response = await step(request, body)
-        if not response.prepared:
-            with contextlib.suppress(ConnectionError):  # the asker is gone, or was sent away
+        response: web.StreamResponse = web.Response()
+        with contextlib.suppress(ConnectionError):  # the asker is gone, or was sent away
+            response = await step(request, body)
+            if not response.prepared:
                 await response.prepare(request)
                 await response.write_eof()
                 asked.sent = True

@@ -42,7 +42,7 @@ _SIGNALS = {
 
 @dataclass(frozen=True)
 class Kill:
-    """How a session ends: by which signals, when the server has got so many requests of it.
+    """How a session ends: by which signals, when the server has answered so many of its requests.
 
     ``requests`` 0 is a moment before the first of them. ``delay`` is in seconds after that;
     ``apart`` is between two signals.
@@ -54,7 +54,7 @@ class Kill:
     apart: float = 0.0
 
     @classmethod
-    def draws(cls, random: Random, count: int, most: int = 16) -> Iterator[Kill]:
+    def draws(cls, random: Random, count: int, most: int = 10) -> Iterator[Kill]:
         """So many kills, all kinds in turn, at moments drawn from ``random``."""
         kinds = list(_SIGNALS)
         for number in range(count):

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from damage import (
@@ -91,21 +91,18 @@ class TestContent:
         path.write_bytes(content)
         tell(lambda: read_yaml(path))
 
-    @pytest.mark.parametrize(
-        "file", sorted(p.relative_to(WORKSPACE).as_posix() for p in WORKSPACE.rglob("*.[ym][ad]*"))
-    )
-    def test_an_experiment_on_a_damaged_file(self, tmp_path: Path, file: str) -> None:
+    def test_an_experiment_on_a_damaged_file(self, tmp_path: Path) -> None:
         """Whatever of its files is damaged: it is refused with one message, or it resolves."""
         harbour(tmp_path)
-        path = tmp_path / file
-        whole = _whole(path)
+        files = [path for path in sorted(tmp_path.rglob("*.*")) if path.suffix in {".yaml", ".md"}]
+        contents = {path: _whole(path) for path in files}
 
         @thorough
-        @given(damaged_text([whole]))
-        def check(content: bytes) -> None:
-            path.write_bytes(content)
-            tell(lambda: study_of(tmp_path))
+        @given(st.data(), st.sampled_from(files))
+        def check(data: st.DataObject, path: Path) -> None:
+            path.write_bytes(data.draw(damaged_text([contents[path]])))
             tell(lambda: resolve(tmp_path / "experiments" / "first.yaml"))
+            path.write_bytes(contents[path].text)
 
         check()
 
@@ -118,6 +115,7 @@ class TestContent:
         ),
         ANY_JSON.map(json.dumps) | st.text(max_size=12) | st.sampled_from(PIECES),
     )  # fmt: skip
+    @example("models", '{"a":' * 3000)
     def test_a_value_that_is_set(self, tmp_path: Path, key: str, value: str) -> None:
         if not (tmp_path / "experiments").exists():
             harbour(tmp_path)
@@ -289,17 +287,15 @@ class TestRuns:
 
         check()
 
-    @pytest.mark.parametrize("name", ["franz", "answers", "ccbench"])
     def test_a_damaged_analysis_of_a_run(
-        self, tmp_path: Path, finished: Path, name: str, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(tmp_path)
-        source = shipped_root() / "experiments" / "analyses" / f"{name}.yaml"
-        whole = _whole(source)
+        folder = shipped_root() / "experiments" / "analyses"
         path = tmp_path / "damaged.yaml"
 
         @thorough
-        @given(damaged_text([whole]))
+        @given(damaged_text([_whole(file) for file in sorted(folder.glob("*.yaml"))]))
         def check(content: bytes) -> None:
             path.write_bytes(content)
             command("analyze", str(finished / "labels"), "--analysis", str(path))

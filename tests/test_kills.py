@@ -52,7 +52,7 @@ def _model(url: str) -> dict[str, Any]:
         "base_url": url,
         "api_key_env": "KEY",
         "concurrency": CONCURRENCY,
-        "timeout": 10,
+        "timeout": 5,
     }
 
 
@@ -119,9 +119,17 @@ def test_a_command_that_is_killed_goes_on_and_leaves_the_same(
     assert found.kills == kills
 
 
+LONG_FORMS = {
+    "run": (a_run, QUICK),
+    "run, slow": (a_run, SLOW),
+    "judge": (labels, QUICK),
+    "judge, JSON, slow": (labels_as_json, SLOW),
+    "judge, batched": (labels_together, QUICK),
+}
+
+
 @pytest.mark.soak
-@pytest.mark.parametrize("make", [a_run, labels, labels_as_json, labels_together])
-@pytest.mark.parametrize("plan", [QUICK, SLOW], ids=["quick", "slow"])
+@pytest.mark.parametrize(("make", "plan"), LONG_FORMS.values(), ids=LONG_FORMS.keys())
 def test_fifty_kills(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], make: Make, plan: Plan
 ) -> None:
@@ -134,5 +142,7 @@ def test_fifty_kills(
         kills += found.kills
         lost += found.lost
         asked += sum(len(one.asked) for one in found.sessions)
+        with capsys.disabled():
+            print(f"{make.__name__}: {kills} kills, {len(found.sessions)} sessions", flush=True)
     with capsys.disabled():
         print(f"\n{make.__name__}: {kills} kills in {rounds} runs, {asked} requests, {lost} lost")

@@ -17,6 +17,7 @@ import pytest
 
 from damage import command
 from fault_server import FaultServer, Plan
+from habitus.errors import StoreError
 from habitus.store import RunDir
 from habitus.store.digests import DIGESTS
 from kill_driver import Command, Kill, durable, session
@@ -147,6 +148,39 @@ class TestVerify:
             assert command("status", str(it.out), "--verify")[0] == 0
             assert session(it, server).code == 0
         assert command("status", str(it.out), "--verify")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("experiment.json", b'{"models": []}', "experiment.json is damaged .*restore it"),
+        ("experiment.json", b"{}", "experiment.json is damaged .*restore it"),
+        ("manifest.json", b'{"a":' * 3000, "manifest.json is damaged .*nested too deeply"),
+    ],
+    ids=["another shape", "nothing", "nested"],
+)
+@pytest.mark.parametrize("write", [True, False], ids=["write", "read"])
+def test_files_that_are_json_of_another_kind_are_told(
+    tmp_path: Path, finished: Path, file: str, content: bytes, message: str, write: bool
+) -> None:
+    shutil.copytree(finished / "run", tmp_path / "run")
+    (tmp_path / "run" / file).write_bytes(content)
+    with pytest.raises(StoreError, match=message):
+        RunDir.open(tmp_path / "run", write=write)
+
+
+def test_a_change_of_configuration_cut_short_between_its_files_opens(tmp_path: Path) -> None:
+    """The manifest is there and the experiment not yet: either is a configuration of the run."""
+    path = tmp_path / "run"
+    RunDir.create(path, {"seed": 1, "title": "a"}).close()
+    before = (path / "experiment.json").read_bytes()
+    RunDir.open(path, config={"seed": 1, "title": "b"}, may_change={"title"}).close()
+    (path / "experiment.json").write_bytes(before)
+    for title in ("c", "a"):
+        with RunDir.open(path, config={"seed": 1, "title": title}, may_change={"title"}) as run:
+            assert run.verify().ok
+        with RunDir.open(path, write=False) as run:
+            assert (run.config["title"], run.verify().problems) == (title, ())
 
 
 def test_a_run_killed_when_its_log_was_begun_can_be_read(tmp_path: Path, finished: Path) -> None:

@@ -208,8 +208,6 @@ class RunDir:
         """
         checked = verify(self._reader)
         found = list(checked.problems)
-        if digest(self._config) != self._manifest.get("config"):
-            found.append(f"{_EXPERIMENT} is not what {_MANIFEST} says it is")
         if self._lock is None and not _in_use(self.path):
             found += digests.damaged(self.path)
             found += self._unlike_records()
@@ -320,7 +318,15 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise database.newer_format(path / _MANIFEST, manifest.get("store"))
     if not (path / _DATABASE).is_file():
         raise StoreError(f"{path / _DATABASE} is missing; restore it from a copy")
-    return _json(path / _EXPERIMENT), manifest
+    config = _json(path / _EXPERIMENT)
+    # Older runs have no digest; between two files that are changed, the one before holds too.
+    known = [manifest[k] for k in ("config", "config_before") if k in manifest]
+    if known and digest(config) not in known:
+        raise StoreError(
+            f"{path / _EXPERIMENT} is damaged (not what {_MANIFEST} says it is); "
+            "restore it from a copy"
+        )
+    return config, manifest
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -351,8 +357,9 @@ def _adopt(
             + f" has it, --fork {path} takes over what was asked alike"
         )
     if found and keep:
-        write_whole(path / _EXPERIMENT, [canonical(config, indent=2), b"\n"])
-        changed = {**manifest, "config": digest(config)}
+        before = manifest.get("config", digest(stored))
+        changed = {**manifest, "config": digest(config), "config_before": before}
         text = canonical(changed, indent=2) + b"\n"
         digests.note(path, _MANIFEST, text)
         write_whole(path / _MANIFEST, [text])
+        write_whole(path / _EXPERIMENT, [canonical(config, indent=2), b"\n"])
