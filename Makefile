@@ -11,7 +11,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 SYNC := UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --frozen --inexact --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-vllm test-slow check lock schemas bench clean
+.PHONY: help demo test test-vllm test-slow check lock schemas screenshots bench clean
 
 help:  ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -67,6 +67,9 @@ $(VLLM)/checkpoint/config.json: $(VLLM)/installed
 test-vllm: $(VLLM)/checkpoint/config.json  ## the vLLM backend for real, on the CPU build
 	HABITUS_VLLM_CHECKPOINT=$(CURDIR)/$(VLLM)/checkpoint HF_HUB_OFFLINE=1 VLLM_CPU_KVCACHE_SPACE=1 \
 		$(VLLM_BIN)/python -m pytest -m vllm tests/test_models_vllm.py
+
+screenshots: .venv/installed-dev  ## the pictures of the README, from the run of `make demo`
+	$(BIN)/python docs/screenshots/make.py runs/demo runs/demo-labels
 
 lock:  ## lock the versions anew
 	$(UV) lock

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,6 +70,7 @@ class Server:
     busiest: int = 0
     script: list[Step] = field(default_factory=list)
     opened: list[ChatModel] = field(default_factory=list)
+    listed: list[dict[str, Any]] = field(default_factory=list)
     opening: Opening = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,8 +105,12 @@ async def serving(*steps: Step) -> AsyncIterator[Server]:
         finally:
             server.busy -= 1
 
+    async def listing(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"object": "list", "data": server.listed})
+
     app = web.Application(client_max_size=2**26)
     app.router.add_post("/v1/chat/completions", respond)
+    app.router.add_get("/v1/models", listing)
     async with TestServer(app) as running:
         server.url = str(running.make_url("/v1"))
         try:
@@ -112,6 +118,28 @@ async def serving(*steps: Step) -> AsyncIterator[Server]:
         finally:
             for model in server.opened:
                 await model.aclose()
+
+
+@contextmanager
+def served(*steps: Step) -> Iterator[Server]:
+    """The same server in a thread of its own, for commands and runs that have their own loop."""
+    ready, leave = threading.Event(), threading.Event()
+    found: list[Server] = []
+
+    async def serve() -> None:
+        async with serving(*steps) as server:
+            found.append(server)
+            ready.set()
+            await asyncio.to_thread(leave.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    ready.wait()
+    try:
+        yield found[0]
+    finally:
+        leave.set()
+        thread.join()
 
 
 def ask(text: str = "What shall I eat?", **fields: Any) -> Request:

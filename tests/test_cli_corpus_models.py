@@ -429,3 +429,23 @@ class TestColumns:
         found = read("out.parquet")
         assert found["x"] == list(range(n))
         assert found["c"] == [None if i % 3 else f"\u00e9{i}" for i in range(n)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("label", "posts.parquet", "--model", "sorter", "-o", "out.parquet"),
+        ("answer", "posts.parquet", "--model", "fake", "-o", "out"),
+    ],
+    ids=["label", "answer"],
+)
+def test_a_cap_ends_it_and_the_rest_is_asked_later(
+    terminal: Terminal, words: tuple[str, ...]
+) -> None:
+    code, _, err = terminal("corpus", *words, "--max-calls", "2")
+    assert code == 1
+    assert "the cap of 2 calls is reached: 2 were made" in err
+    assert "2 calls made, 0 answers were stored already" in err
+    code, _, err = terminal("corpus", *words, "--failures", "1", "--max-calls", "20")
+    assert code == 0
+    assert ", 2 answers were stored already" in err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -361,18 +362,23 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return write(tmp_path_factory.mktemp("figures"))
 
 
-def test_each_figure_is_an_svg_and_a_png_of_its_size(written: dict[str, bytes]) -> None:
+def test_each_figure_is_an_svg_a_pdf_and_a_png_of_its_size(written: dict[str, bytes]) -> None:
     assert list(written) == [
         f"{name}.{kind}"
         for name in (
             "prevalence", "maxims", "cooccurrence-1", "cooccurrence-2", "deltas", "categories",
         )
-        for kind in ("svg", "png")
+        for kind in ("svg", "pdf", "png")
     ]  # fmt: skip
     for name, data in written.items():
         if name.endswith(".png"):
             assert data[:8] == b"\x89PNG\r\n\x1a\n"
             inches = [n / 300 for n in struct.unpack(">II", data[16:24])]
+        elif name.endswith(".pdf"):
+            box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", data)
+            assert box
+            inches = [float(side) / 72 for side in box.groups()]
+            assert b"CreationDate" not in data
         else:
             root = ET.fromstring(data)
             assert root.tag == "{http://www.w3.org/2000/svg}svg"

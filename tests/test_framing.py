@@ -84,6 +84,12 @@ def test_levels_without_an_estimate_stand_last_behind_a_question_mark() -> None:
     assert notation({"L": 0.5}, {})[1] == "L"
 
 
+def test_levels_that_differ_by_rounding_keep_the_order_given() -> None:
+    """Three tenths by two ways; a solver's last digits order nothing."""
+    estimates = {"L": 0.1 + 0.2 - 1e-12, "G": 0.3, "M": 0.1 + 0.2, "A": 0.3 + 1e-6}
+    assert notation(estimates, {})[0] == ("A", "L", "G", "M")
+
+
 # Estimates
 
 
@@ -109,6 +115,12 @@ def test_errors_of_a_difference_allow_for_what_a_post_has_in_common() -> None:
     assert comparison.low is not None
     assert comparison.high is not None
     reach = (comparison.high - comparison.low) / 2
+    assert reach == pytest.approx(1.967930 * gap.std() / 299 * np.sqrt(300), rel=1e-6)
+    published = rules(**PREVALENCE, gee={"covariance": "robust", "distribution": "normal"})
+    other = analysed({"ins": labels, "emo": labels}, published, models=MODELS[:2]).comparisons[0]
+    assert other.low is not None
+    assert other.high is not None
+    reach = (other.high - other.low) / 2
     assert reach == pytest.approx(1.959964 * gap.std() / np.sqrt(300), rel=1e-6)
 
 
@@ -283,20 +295,41 @@ class TestNothingCanBeSaid:
         assert {p.reason for p in found.prevalences} == {"the fit does not converge"}
         assert {aside.reason for aside in found.set_aside} == {"the fit does not converge"}
 
-    def test_of_levels_that_vary_in_no_cluster(self) -> None:
-        """Every persona shows it in one of two answers: no spread is not certainty."""
-        posts, twice = 30, 2
+    @pytest.mark.parametrize("covariance", ["robust", "bias_reduced"])
+    @pytest.mark.parametrize("correlation", ["independence", "exchangeable"])
+    @pytest.mark.parametrize(
+        "answers",
+        [
+            pytest.param([[0, 1]], id="one of two"),
+            pytest.param([[0, 0, 1]], id="one of three"),
+            pytest.param([[0, 0, 1], [0, 1, 1]], id="one and two of three"),
+            pytest.param([[0, 0, 1], [0, 0, 0, 0, 1]], id="one of three and of five"),
+            pytest.param([[0, 0, 0, 1, 1, 1, 1], [0, 1]], id="four of seven, one of two"),
+        ],
+    )
+    def test_of_levels_that_vary_in_no_cluster(
+        self, answers: list[list[int]], correlation: str, covariance: str
+    ) -> None:
+        """Every persona shows it in as many answers: no spread is not certainty."""
+        rows = [
+            (f"p{i}", model, y)
+            for i in range(30)
+            for model, own in zip(MODELS, answers, strict=False)
+            for y in own
+        ]
         frame = Frame(
             {
-                "group": Codes.of([f"p{i}" for i in range(posts) for _ in range(twice)]),
-                "target": Codes.of(["llama"] * posts * twice),
+                "group": Codes.of([group for group, _, _ in rows]),
+                "target": Codes.of([model for _, model, _ in rows]),
             },
-            {"ins": np.tile(np.array([0, 1], dtype=np.int8), posts)},
+            {"ins": np.array([y for _, _, y in rows], dtype=np.int8)},
         )
-        (found,) = analyse(labels_of(frame), rules(**PREVALENCE))
-        (prevalence,) = found.prevalences
-        assert prevalence.reason == "the labels do not vary between clusters"
-        assert any("30 of 60 rows are not the first" in note for note in found.notes)
+        gee = {"correlation": correlation, "covariance": covariance}
+        (found,) = analyse(labels_of(frame), rules(**PREVALENCE, gee=gee))
+        assert {p.reason for p in found.prevalences} == {"the labels do not vary between clusters"}
+        assert [c.p for c in found.comparisons] == [None] * len(found.comparisons)
+        assert ">" not in found.rankings[0].text
+        assert any("are not the first" in note for note in found.notes)
 
 
 CELL = st.sampled_from([0, 0, 0, 1, 1, MISSING])
@@ -521,12 +554,45 @@ def test_every_choice_is_printed_with_the_result() -> None:
     (found,) = analyse(labels_of(frame_of(labels)), rules())
     told = "\n".join(found.notes)
     for word in (
-        *("exchangeable, of pairs independence", "covariance: robust", "equal log-odds"),
+        *("exchangeable, of pairs independence", "covariance: bias_reduced", "Student's t"),
+        *("equal log-odds", "95% intervals"),
         *("one characteristic or pair in one subset", "apart", "do not count", "q < 0.05"),
         *("10 cases", "over all levels", "10 clusters", "clusters: group", "target"),
         *("Insider (ins): 1 = Yes; 0 = No", "left out and counted as missing"),
     ):
         assert word in told
+
+
+@pytest.mark.parametrize(("significance", "told"), [(0.05, "95%"), (0.005, "99.5%"), (0.07, "93%")])
+def test_the_coverage_of_intervals_is_told_in_full(significance: float, told: str) -> None:
+    labels = {"ins": drawn((0.4, 0.5, 0.6)), "emo": drawn((0.4, 0.5, 0.6), seed=2)}
+    found = analysed(labels, rules(significance=significance))
+    assert any(f"; {told} intervals" in note for note in found.notes)
+
+
+def test_few_clusters_are_told_by_the_labels_that_are_there() -> None:
+    """60 posts, but 30 labels of one model: what a fit rests on, and not what a subset holds."""
+    labels = drawn((0.4, 0.5, 0.6), posts=60)
+    labels[30:, 1] = MISSING
+    plain = rules(**PREVALENCE, gee={"covariance": "robust"})
+    for analysis, few in ((plain, True), (rules(**PREVALENCE), False)):
+        found = analysed({"ins": labels, "emo": labels}, analysis)
+        assert any(note.startswith("in 1 of 1 fits a level") for note in found.notes) == few
+
+
+def test_intervals_of_few_clusters_are_those_of_students_t() -> None:
+    labels = drawn((0.3, 0.8), posts=12)
+    found = [
+        analysed(
+            {"ins": labels, "emo": labels},
+            rules(**PREVALENCE, gee={"distribution": name}),
+            models=MODELS[:2],
+        ).comparisons[0]
+        for name in ("student", "normal")
+    ]
+    reach = [(c.high or 0.0) - (c.difference or 0.0) for c in found]
+    assert reach[0] / reach[1] == pytest.approx(2.200985 / 1.959964, rel=1e-6)  # 11 df
+    assert (found[0].p or 0.0) > (found[1].p or 1.0)
 
 
 def test_questions_of_one_comparison_are_one_result() -> None:

@@ -47,7 +47,9 @@ class TestAFile:
         analysis = load_analysis(written(tmp_path, PLAIN))
         assert analysis.compare.level == "target"
         assert (analysis.significance, analysis.threshold.cases) == (0.05, 10)
-        assert (analysis.gee.correlation, analysis.gee.covariance) == ("exchangeable", "robust")
+        gee = analysis.gee
+        assert (gee.correlation, gee.covariance) == ("exchangeable", "bias_reduced")
+        assert gee.distribution == "student"
         assert (analysis.fdr.family, analysis.threshold.rows) == ("fit", "subset")
 
     @pytest.mark.parametrize(
@@ -217,6 +219,10 @@ class TestReading:
             pytest.param({"present": False}, "says present: False", id="contradicts its list"),
             pytest.param({"item": "p9/llama"}, "that is not there", id="of no item"),
             pytest.param({"id": "x"}, "is not called 'p0000/gemma/positioning'", id="id"),
+            pytest.param(
+                {"outcome": Outcome.UNPARSED}, "is unparsed and says 'Insider'", id="failed"
+            ),
+            pytest.param({"label": None}, "is ok and says None", id="ok without a label"),
         ],
     )
     def test_a_label_that_cannot_be_is_refused(
@@ -227,6 +233,13 @@ class TestReading:
         run = label_run(tmp_path / "run", items, [good.model_copy(update=wrong)])
         with pytest.raises(StoreError, match=message):
             read(run)
+
+    def test_a_label_of_an_answer_that_is_not_there_is_refused(self, tmp_path: Path) -> None:
+        items = items_of(1)
+        items[0] = items[0].model_copy(update={"outcome": Outcome.TRUNCATED})
+        one = label(items[0], "positioning", label="Insider", present=True)
+        with pytest.raises(StoreError, match="is of an item that has no answer"):
+            read(label_run(tmp_path / "run", items, [one]))
 
     def test_an_item_has_one_label_of_a_judge(self, tmp_path: Path) -> None:
         """Two labels of one judge have one id; a second under another id is refused."""
@@ -257,6 +270,15 @@ class TestReading:
         (framing,) = analyse(found, rules())
         assert (list(framing.characteristics), framing.deltas) == (["ins"], ())
         assert "the run has no labels of emo: left out" in framing.notes
+
+    def test_questions_that_a_run_has_no_labels_for_are_told(self, tmp_path: Path) -> None:
+        items = items_of(40)
+        some = [v for v in franz_verdicts() if v["judge"] == "positioning"]
+        labels = [x for x in franz_labels(items) if x.judge == "positioning"]
+        analysis = find_analysis("answers", shipped_root())
+        found = read(label_run(tmp_path / "run", items, labels, verdicts=some), analysis)
+        (framing,) = analyse(found, analysis)
+        assert "the run has no labels for the questions rq2, rq3: not answered" in framing.notes
 
     def test_a_run_without_any_of_the_labels_is_refused(self, tmp_path: Path) -> None:
         other = [{"judge": "hedging", "labels": ["Hedged", "Plain"], "present": ["Hedged"]}]

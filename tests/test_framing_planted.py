@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pytest
 
 from framing_fixture import MODELS, frame_of, labels_of, rules
-from habitus.framing import Asked, Framing, analyse
+from habitus.framing import Asked, Codes, Frame, Framing, analyse
 from habitus.statistics import StatsmodelsGee
 
 SEEDS = range(1, 201)
@@ -198,3 +198,76 @@ def test_pairs_that_posts_have_a_hand_in_need_independence(
             print(f"\nposts lean to both, {correlation}\n{seen}")
     assert shares["independence"] == pytest.approx(0.95, abs=2 * ERROR)
     assert shares["exchangeable"] < 0.9
+
+
+# Few clusters
+
+FEW = (10, 20, 40)
+PUBLISHED = {"covariance": "robust", "distribution": "normal"}
+
+
+def personas(seed: int, clusters: int) -> Frame:
+    """Answers to personas, of whom some were asked often; all three models are alike.
+
+    A persona leans in all models, and a little in each by itself. Cause at .35; effect at .30
+    without and .45 with it.
+    """
+    rng = np.random.default_rng([seed, clusters])
+    asked = 1 + rng.poisson(rng.gamma(1, 5, size=clusters))
+    persona = np.repeat(np.arange(clusters), asked * len(MODELS))
+    model = np.concatenate([np.tile(np.arange(len(MODELS)), n) for n in asked])
+
+    def leaning() -> npt.NDArray[np.float64]:
+        shared, own = rng.normal(size=clusters), rng.normal(size=(clusters, len(MODELS)))
+        mixed = np.sqrt(0.7) * shared[persona] + np.sqrt(0.3) * own[persona, model]
+        own_part = np.sqrt(1 - LEANING) * rng.normal(size=len(persona))
+        return np.asarray(np.sqrt(LEANING) * mixed + own_part, dtype=np.float64)
+
+    cause = leaning() < chance(0.35)
+    effect = leaning() < np.where(cause, chance(0.45), chance(0.30))
+    fields = {
+        "group": Codes.of([f"p{i:02}" for i in persona]),
+        "target": Codes.of([MODELS[i] for i in model]),
+    }
+    return Frame(fields, {"ins": cause.astype(np.int8), "emo": effect.astype(np.int8)})
+
+
+def see_few(found: Framing, seen: Coverage) -> None:
+    """Whether intervals hold, and whether models that are alike are told apart."""
+    for p in found.prevalences:
+        if p.low is not None and p.high is not None:
+            seen.see("probability", p.low <= 0.35 <= p.high)
+    for c in found.comparisons:
+        if c.low is not None and c.high is not None:
+            seen.see("difference", c.low <= 0 <= c.high)
+    for g in found.delta_comparisons:
+        if g.low is not None and g.high is not None:
+            seen.see("difference of deltas", g.low <= 0 <= g.high)
+    for d in found.deltas:
+        if d.low is not None and d.high is not None:
+            seen.see("delta", d.low <= 0.15 <= d.high)
+    for ranking in found.rankings:
+        seen.see("rankings with no wrong >", ">" not in ranking.text)
+
+
+def few_clusters(clusters: int, seeds: range, **gee: str) -> Coverage:
+    seen, asked = Coverage(), Asked(engine=StatsmodelsGee())
+    analysis = rules().model_copy(update={"gee": rules().gee.model_copy(update=gee)})
+    for seed in seeds:
+        for found in analyse(labels_of(personas(seed, clusters)), analysis, asked):
+            see_few(found, seen)
+    return seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("clusters", FEW)
+def test_intervals_hold_in_few_clusters(clusters: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the defaults; the plain sandwich and the normal are printed beside them."""
+    seen = few_clusters(clusters, range(1, 401))
+    plain = few_clusters(clusters, range(1, 401), **PUBLISHED)
+    with capsys.disabled():
+        for name, found in (("defaults", seen), ("robust, normal", plain)):
+            print(f"\n{clusters} clusters, {name}\n{found}")
+    for what in seen.made:
+        assert seen.share(what) > 0.95 - 0.03, what
+    assert plain.share("difference") < seen.share("difference")

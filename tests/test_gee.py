@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from habitus.errors import UsageError
@@ -25,6 +25,7 @@ from habitus.statistics import (
     combination,
     log_odds_test,
     probability,
+    student_two_sided,
 )
 
 multipletests: Any = importlib.import_module("statsmodels.stats.multitest").multipletests
@@ -133,9 +134,26 @@ class TestAFit:
         with pytest.raises(NotEstimable, match="the same"):
             StatsmodelsGee().fit(rows, GeeOptions())
 
-    def test_that_does_not_converge_is_refused_and_warns_nobody(self) -> None:
-        with pytest.raises(NotEstimable, match="does not converge"):
-            StatsmodelsGee(rounds=2).fit(drawn(), GeeOptions())
+    def test_of_a_correlation_that_never_settles_falls_back(self) -> None:
+        """In place of whatever the last round held."""
+        few = StatsmodelsGee(rounds=2).fit(drawn(), GeeOptions())
+        plain = StatsmodelsGee().fit(drawn(), INDEPENDENT)
+        assert (few.correlation, few.fallback, plain.fallback) == (None, True, False)
+        assert few.coefficients == pytest.approx(plain.coefficients, abs=1e-12)
+        assert few.covariance == pytest.approx(plain.covariance, rel=1e-12)
+
+    def test_of_a_solver_that_runs_away_falls_back(self) -> None:
+        """Rounds that end, as converged, at a log-odds of -1e11 for a level with 3 of 9 cases."""
+        group = np.repeat(np.arange(10), [2, 5, 2, 1, 2, 2, 3, 3, 1, 3])
+        level = np.array([int(x) for x in "110111000110101010111101"])
+        outcome = np.array([int(x) for x in "010100110010001000000010"])
+        fit = StatsmodelsGee().fit(BinaryRows(outcome, level, group), GeeOptions())
+        assert (fit.correlation, fit.fallback) == (None, True)
+        shares = [probability(fit, 0), probability(fit, 1)]
+        assert [round(s.value, 6) for s in shares if s] == [0.333333, 0.266667]
+        p = log_odds_test(fit, {0: 1, 1: -1})
+        assert p is not None
+        assert p > 0.6
 
     def test_without_the_package_says_what_to_install(
         self, monkeypatch: pytest.MonkeyPatch
@@ -178,8 +196,11 @@ def test_columns_of_different_lengths_are_refused() -> None:
         BinaryRows(np.array([0, 1]), np.array([0]), np.array([0, 1]))
 
 
+MANY = np.array([500, 500])
+
+
 class TestWald:
-    FIT = Fit({0: 0, 3: 1}, np.array([0.0, 1.0]), np.array([[0.04, 0.01], [0.01, 0.09]]))
+    FIT = Fit({0: 0, 3: 1}, np.array([0.0, 1.0]), np.array([[0.04, 0.01], [0.01, 0.09]]), MANY)
 
     def test_a_probability_has_its_interval_on_the_log_odds_scale(self) -> None:
         found = probability(self.FIT, 3, 0.95)
@@ -213,13 +234,35 @@ class TestWald:
         ],
     )
     def test_an_error_that_is_none_gives_no_estimate(self, covariance: list[list[float]]) -> None:
-        fit = Fit({0: 0, 1: 1}, np.array([-26.6, 1.0]), np.array(covariance))
+        fit = Fit({0: 0, 1: 1}, np.array([-26.6, 1.0]), np.array(covariance), MANY)
         assert probability(fit, 0) is None
         assert combination(fit, {0: 1, 1: -1}) is None
         assert log_odds_test(fit, {0: 1, 1: -1}) is None
 
+    def test_an_error_beside_which_rows_are_nothing_gives_no_estimate(self) -> None:
+        """Alone it is no smaller than itself; rows that were independent would have 1e-2."""
+        fit = Fit({0: 0, 1: 1}, np.array([-0.7, 0.7]), np.eye(2) * 1e-20, MANY)
+        assert probability(fit, 0) is None
+        assert combination(fit, {0: 1, 1: -1}) is None
+        assert log_odds_test(fit, {0: 1, 1: -1}) is None
+
+    def test_few_clusters_take_the_place_of_the_normal_by_students_t(self) -> None:
+        one, other = probability(self.FIT, 3), probability(self.FIT, 3, df=9)
+        assert one is not None
+        assert other is not None
+        assert other.high == pytest.approx(1 / (1 + math.exp(-(1 + 2.262157 * 0.3))), abs=1e-6)
+        assert other.p == pytest.approx(student_two_sided(1 / 0.3, 9))
+        gap = combination(self.FIT, {3: 1, 0: -1}, df=9)
+        plain = combination(self.FIT, {3: 1, 0: -1})
+        assert gap is not None
+        assert plain is not None
+        stretch = (gap.high - gap.value) / (plain.high - plain.value)
+        assert stretch == pytest.approx(2.262157 / 1.959964, rel=1e-6)
+        tested = log_odds_test(self.FIT, {3: 1, 0: -1}, 9)
+        assert tested == pytest.approx(student_two_sided(1 / math.sqrt(0.11), 9))
+
     def test_an_interval_stays_where_the_sum_can_be(self) -> None:
-        fit = Fit({0: 0, 1: 1}, np.array([0.1, -0.1]), np.eye(2) * 40)
+        fit = Fit({0: 0, 1: 1}, np.array([0.1, -0.1]), np.eye(2) * 40, MANY)
         found = combination(fit, {0: 1, 1: -1})
         assert found is not None
         assert (found.low, found.high) == (-1, 1)
@@ -244,6 +287,13 @@ class TestBenjaminiHochberg:
     def test_undefined_tests_count_by_choice(self) -> None:
         found = benjamini_hochberg([0.01, None, 0.04], count_undefined=True)
         assert found == pytest.approx([0.03, None, 0.06])
+
+    @given(P_VALUES)
+    @example([0.05] * 43)  # .05 * 43 / 43 is less than .05
+    @settings(max_examples=200, deadline=None)
+    def test_a_corrected_value_is_never_below_its_own(self, values: list[float | None]) -> None:
+        for p, q in zip(values, benjamini_hochberg(values), strict=True):
+            assert p is None or q is None or p <= q <= 1
 
     def test_an_empty_family_is_empty(self) -> None:
         assert benjamini_hochberg([]) == []

@@ -22,7 +22,12 @@ from study_fixture import Answering, calls_of, opening, study_of, terminal_in
 
 TESTS = Path(__file__).parent
 TABLE = TESTS.parent / "docs" / "known-failures.md"
-NAMED = re.findall(r"`(test_\w+\.py)::(test_\w+)`", TABLE.read_text(encoding="utf-8"))
+PROMISES = TESTS.parent / "docs" / "reliability.md"
+NAMED = [
+    found
+    for path in (TABLE, PROMISES)
+    for found in re.findall(r"`(test_\w+\.py)::(test_\w+)`", path.read_text(encoding="utf-8"))
+]
 
 
 @pytest.mark.parametrize(("file", "name"), NAMED, ids="::".join)
@@ -66,7 +71,7 @@ class Slow(Silent):
         time.sleep(600)
 
 study = study_of(Path.cwd(), {"models.main.options.delay": 0.05})
-run_and_tell(study, RunRequest(out=Path("run")), Slow(), show=False, again="the same")
+run_and_tell(study, RunRequest(out=Path("run")), Slow(), show=False, again=["the", "same"])
 """
 
 

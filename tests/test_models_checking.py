@@ -13,6 +13,7 @@ import pytest
 import loopback
 from habitus.cli import run
 from habitus.models.checking import Finding, Status, check_model
+from habitus.models.context import listed_length
 from habitus.models.scripted import ScriptedModel
 from loopback import raw, serving, status
 
@@ -46,15 +47,22 @@ async def able(request: Any, body: dict[str, Any]) -> Any:
     return await loopback.answer(text, finish, reasoning="so")(request, body)
 
 
-async def findings(step: loopback.Step, **settings: Any) -> dict[str, Finding]:
+CARD = {"id": "m", "max_model_len": 8192}
+
+
+async def findings(
+    step: loopback.Step, *listed: dict[str, Any], **settings: Any
+) -> dict[str, Finding]:
     async with serving(step) as server:
+        server.listed += listed
         found = await check_model(server.model(**settings))
     return {finding.check: finding for finding in found}
 
 
 async def test_a_server_that_can_do_everything() -> None:
-    found = await findings(able)
-    assert tuple(found) == (*CHECKS, "quirks")
+    found = await findings(able, CARD)
+    assert tuple(found) == (*CHECKS, "quirks", "context length")
+    assert found["context length"].detail == "write into the entry: context_length: 8192"
     assert {f.status for f in found.values()} == {Status.YES}, found
 
 
@@ -69,7 +77,7 @@ async def test_a_server_that_can_do_little() -> None:
     cannot = {"stop strings", "max_tokens", "seed", "json schema", "usage", "reasoning"}
     assert {name for name, f in found.items() if f.status is Status.NO} == cannot
     unclear = {name for name, f in found.items() if f.status is Status.UNCLEAR}
-    assert unclear == {"system role", "cached tokens"}
+    assert unclear == {"system role", "cached tokens", "context length"}
 
 
 async def test_what_is_learned_is_said_as_a_line_for_the_entry() -> None:
@@ -121,7 +129,7 @@ async def test_the_command_prints_json_for_an_ad_hoc_entry(command: Any) -> None
     async with serving(able) as server:
         code, out, _ = await command("--base-url", server.url, "--model", "m", "--json")
     assert code == 0
-    assert [row["check"] for row in json.loads(out)] == [*CHECKS, "quirks"]
+    assert [row["check"] for row in json.loads(out)] == [*CHECKS, "quirks", "context length"]
 
 
 async def test_the_command_takes_an_entry_of_an_experiment_file(
@@ -170,3 +178,23 @@ async def test_a_wrong_call_gets_one_message(
     assert (code, out) == (2, "")
     assert message in talked
     assert "Traceback" not in talked
+
+
+@pytest.mark.parametrize(
+    ("body", "length"),
+    [
+        (b'{"data": [{"id": "m", "max_model_len": 8192}]}', 8192),
+        (b'{"data": [{"id": "n", "max_model_len": 1000}, {"id": "m", "context_length": 300}]}', 300),
+        (b'{"data": [{"id": "m", "meta": {"n_ctx_train": 131072}}]}', None),
+        (b'{"data": [{"id": "m", "max_model_len": 0}]}', None),
+        (b'{"data": [{"id": "m", "max_model_len": "8192"}]}', None),
+        (b'{"data": [{"id": "n", "max_model_len": 8192}]}', None),
+        (b'{"data": [7]}', None),
+        (b'{"data": 7}', None),
+        (b"[]", None),
+        (b"<html>", None),
+    ],
+    ids=lambda value: value.decode() if isinstance(value, bytes) else "",
+)  # fmt: skip
+def test_the_context_length_in_a_list_of_models(body: bytes, length: int | None) -> None:
+    assert listed_length(body, "m") == length

@@ -38,6 +38,14 @@ def test_the_wheel_has_exactly_the_content_that_git_tracks(wheel: Path) -> None:
     assert inside == tracked()
 
 
+def test_the_wheel_has_the_templates_of_the_report(wheel: Path) -> None:
+    folder = "habitus/reports/document/templates/"
+    there = {path.name for path in (ROOT / "engine" / folder).iterdir()}
+    with zipfile.ZipFile(wheel) as file:
+        inside = {name.removeprefix(folder) for name in file.namelist() if name.startswith(folder)}
+    assert inside == there >= {"report.html", "parts.html", "report.css", "report.js"}
+
+
 def test_the_wheel_works_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
     """Unpacked as an installer would, in another folder, with the packages of this environment."""
     site = tmp_path / "site"
@@ -62,4 +70,6 @@ def test_the_wheel_works_outside_the_checkout(wheel: Path, tmp_path: Path) -> No
     scripted = "models.main={backend: scripted, options: {script: helpers}}"
     assert "CCBench results" in habitus("demo", "--quiet", "--set", scripted)
     assert (elsewhere / "runs" / "demo" / "results.json").exists()
+    assert habitus("report", "demo") == "runs/demo/report.html\n"
+    assert (elsewhere / "runs" / "demo" / "report.html").stat().st_size > 50_000
     assert not list((site / "habitus").rglob("runs"))

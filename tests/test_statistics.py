@@ -27,6 +27,7 @@ from habitus.statistics import (
     resampled_interval,
     spearman,
     student_quantile,
+    student_two_sided,
 )
 
 scipy_stats: Any = importlib.import_module("scipy.stats")
@@ -90,11 +91,26 @@ def test_a_ratio_without_denominator_is_nan() -> None:
 # Student's t
 
 
-@pytest.mark.parametrize("df", [1, 2, 3, 4, 7, 18, 54, 399])
+@pytest.mark.parametrize("df", [1, 2, 3, 4, 7, 18, 54, 199, 200, 201, 399, 45_714])
 def test_student_quantiles_agree_with_scipy(df: int) -> None:
     for probability in (0.5, 0.75, 0.95, 0.975, 0.9995):
         expected = scipy_stats.t.ppf(probability, df)
         assert student_quantile(probability, df) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("df", [1, 2, 3, 9, 40, 299, 45_714])
+def test_student_tails_agree_with_scipy(df: int) -> None:
+    for t in (0.0, 1e-200, 1e-9, 0.01, 0.5, 1.0, 1.7, 1.96, 2.5, 7.0, 30.0, 1e6, 1e200):
+        expected = 2 * scipy_stats.t.sf(t, df)
+        found = student_two_sided(t, df)
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-290)
+        assert found == student_two_sided(-t, df)
+    assert student_two_sided(student_quantile(0.975, df), df) == pytest.approx(0.05, rel=1e-9)
+
+
+def test_no_tail_without_degrees_of_freedom() -> None:
+    with pytest.raises(ValueError, match="0 degrees of freedom"):
+        student_two_sided(1.0, 0)
 
 
 @pytest.mark.parametrize(("probability", "df"), [(0.4, 3), (1.0, 3), (0.9, 0)])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from habitus.cli.caps import MaxCallsOption, MaxCostOption, MaxTotalTokensOption, caps_of
 from habitus.cli.options import (
     MODEL_HELP,
     AnswerOption,
@@ -119,6 +120,9 @@ def label(
     seed: SeedOption = 0,
     fork: ForkOption = None,
     failures: FailuresOption = 0.05,
+    max_calls: MaxCallsOption = None,
+    max_total_tokens: MaxTotalTokensOption = None,
+    max_cost: MaxCostOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Give each post a category.
@@ -137,7 +141,8 @@ def label(
     name, entry = model_entry(model)
     manner = Manner(form=answer, temperature=temperature, max_tokens=max_tokens)
     tasks = make_tasks(_categorizer(choose([judge])), {}, name, manner)
-    job = LabellingJob(source.questions(), tasks, {name: entry}, seed, limit)
+    caps = caps_of(max_calls, max_total_tokens, max_cost, {name: entry})
+    job = LabellingJob(source.questions(), tasks, {name: entry}, seed, limit, caps)
     options = JobOptions(out=run or out.with_suffix(".run"), fork=fork, failures=failures)
 
     def finish(labels: RunDir) -> None:
@@ -168,6 +173,9 @@ def answer(
     seed: SeedOption = 0,
     fork: ForkOption = None,
     failures: FailuresOption = 0.05,
+    max_calls: MaxCallsOption = None,
+    max_total_tokens: MaxTotalTokensOption = None,
+    max_cost: MaxCostOption = None,
 ) -> int:
     """Have models answer the posts.
 
@@ -190,6 +198,7 @@ def answer(
         seed=seed,
         limit=limit,
         keep_cut=cut == "keep",
+        caps=caps_of(max_calls, max_total_tokens, max_cost, entries),
     )
     options = JobOptions(out=out, fork=fork, failures=failures)
     return run_and_count(job, options, _print_answers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,6 +39,7 @@ They stay in {out}, the conversations in {out}/records/attempts.jsonl, what the 
   {program} results {out} --by persona
   {program} results {out} --filter
   {program} status {out}
+  {program} report {out} --labels {labels}
 and, with a model of your own, `{program} new study`."""
 
 
@@ -50,7 +52,7 @@ def demo(
     """Run the demo experiment and show what happens; the same command goes on with it."""
     from habitus.cli.finding import experiment_path, read_changes
     from habitus.cli.judge import print_framing
-    from habitus.cli.running import command_line, interruptible, print_results, run_and_tell
+    from habitus.cli.running import command_words, interruptible, print_results, run_and_tell
     from habitus.cli.watching import Watching
     from habitus.experiments import RunRequest, Stage, resolve
     from habitus.running import JobRequest, run_job
@@ -59,13 +61,13 @@ def demo(
     print_text(_BEFORE.format(path=path, program=program()))
     study = resolve(path, read_changes(changes or []))
     observer = None if quiet else Watching(study)
-    again = command_line(program(), "demo", out=out, set=changes)
+    again = command_words(program(), "demo", out=out, set=changes)
     # One stage after the other, where `run` lets them overlap: a person can follow that.
     before = () if quiet else (Stage.HISTORIES, Stage.CHECKLISTS, Stage.RESPONSES)
     request = RunRequest(out=out)
     code = run_and_tell(study, request, observer, show=False, again=again, before=before)
     labels = out.parent / f"{out.name or 'demo'}-labels"
-    with interruptible(again):
+    with interruptible(shlex.join(again)):
         run_job(_framing(study, out), JobRequest(out=labels), observer)
     print_results(request)
     print_framing(labels)

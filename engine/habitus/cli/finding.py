@@ -81,18 +81,20 @@ def model_entries(given: Sequence[str]) -> tuple[dict[str, ModelEntry], str, dic
 
 
 def model_entry(text: str) -> tuple[str, ModelEntry]:
-    """The name and the entry of one model."""
+    """The name and the entry of one model, with its price where a list has one."""
     from habitus.content.models import from_document
     from habitus.content.yamlfile import parse_yaml
     from habitus.models import ModelEntry
     from habitus.models.entry import load_entry
+    from habitus.models.prices import find_prices
 
     if text.startswith("{"):
-        return "model", from_document(parse_yaml(text, Path("--model")), ModelEntry)
+        entry = from_document(parse_yaml(text, Path("--model")), ModelEntry)
+        return "model", find_prices().priced(entry)
     path = Path(text)
     if path.suffix not in {".yaml", ".yml"}:
         path = find("experiments", f"models/{text}.yaml")
-    return path.stem, load_entry(path)
+    return path.stem, find_prices().priced(load_entry(path))
 
 
 def read_changes(given: Iterable[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Protocol
 from habitus.cli.finding import run_path
 from habitus.cli.output import program, talk
 from habitus.cli.progress import Ahead, Progress
-from habitus.cli.running import close_run, interruptible
+from habitus.cli.running import close_run, interruptible, tell_cap
 from habitus.running import Job, JobRequest, run_job
 from habitus.store import RunDir
 
@@ -51,7 +51,7 @@ def run_and_count(job: CountedJob, options: JobOptions, show: Callable[[RunDir],
         show: prints what the run has.
 
     Returns:
-        0 when complete, 1 when too many records have no usable answer.
+        0 when complete, 1 when too many records have no usable answer or a cap is reached.
     """
     request = JobRequest(
         out=options.out,
@@ -60,9 +60,11 @@ def run_and_count(job: CountedJob, options: JobOptions, show: Callable[[RunDir],
     )
     ahead = Ahead(job.totals, job.calls, job.models)
     talk(f"writing to {options.out}")
-    with interruptible(shlex.join([program(), *sys.argv[1:]])):
+    again = [program(), *sys.argv[1:]]
+    with interruptible(shlex.join(again)):
         summary = run_job(job, request, None if options.quiet else Progress(ahead))
     if not options.quiet:
         with RunDir.open(options.out, write=False) as run:
             show(run)
-    return close_run(summary, options.failures, calls=False)
+    code = close_run(summary, options.failures, calls=False)
+    return tell_cap(summary, again) or code

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from habitus.cli.caps import MaxCallsOption, MaxCostOption, MaxTotalTokensOption, caps_of
 from habitus.cli.options import (
     MODEL_HELP,
     AnswerOption,
@@ -78,6 +79,9 @@ def judge(
         typer.Option("--fresh", metavar="JUDGE", help="Ask this judge again; repeatable."),
     ] = None,
     failures: FailuresOption = 0.05,
+    max_calls: MaxCallsOption = None,
+    max_total_tokens: MaxTotalTokensOption = None,
+    max_cost: MaxCostOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> int:
@@ -98,9 +102,9 @@ def judge(
     needs = set().union(*(task.needs() for task in tasks))
     items = open_source(path, _columns(column or []), needs)
     used = {task.model for task in tasks}
-    job = LabellingJob(
-        items, tasks, {name: e for name, e in entries.items() if name in used}, seed, limit
-    )
+    asked = {name: entry for name, entry in entries.items() if name in used}
+    caps = caps_of(max_calls, max_total_tokens, max_cost, asked)
+    job = LabellingJob(items, tasks, asked, seed, limit, caps)
     options = JobOptions(
         out=_beside(path, out or Path("runs") / f"{path.resolve().name.partition('.')[0]}-labels"),
         fork=fork,

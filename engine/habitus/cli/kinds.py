@@ -31,6 +31,7 @@ from habitus.judges import (
 )
 from habitus.labelling.answering import SEEN
 from habitus.models.entry import ModelEntry, load_entry
+from habitus.models.prices import PriceList, load_prices
 from habitus.norms import Culture, load_culture
 from habitus.personas import Openers, Population, load_openers, load_population
 
@@ -85,6 +86,7 @@ KINDS = (
         "setting.schema.json",
     ),
     Kind("model", "experiments", "models/*.yaml", ModelEntry, load_entry, "model.schema.json"),
+    Kind("prices", "experiments", "prices/*.yaml", PriceList, load_prices, "prices.schema.json"),
     Kind(
         "country map",
         "experiments",

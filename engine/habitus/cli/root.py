@@ -27,9 +27,11 @@ COMMANDS = {
     "run": "Run an experiment, or go on with it.",
     "status": "What of a run is done, failed, left and spent.",
     "results": "Follow, Avoid, adaptation and CCS of a run, with intervals.",
+    "report": "A run as one HTML file to hand on, and its figures as files.",
     "corpus": "Posts of Reddit dumps: filter, sort and answer them.",
     "judge": "Judges on the answers of a file or a run.",
     "analyze": "How answers are framed: rankings, co-occurrence, maxims.",
+    "view": "Transcripts, responses and labels of a run, to read.",
     "export": "A run as files for others: the consensus subset.",
 }
 HIDDEN = {"schemas": "Write the JSON Schemas of content files."}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from habitus.cli.caps import raised
 from habitus.cli.output import talk
 from habitus.experiments import RunRequest, Stage, Study, run_experiment
 from habitus.running import Observer, RunSummary
@@ -20,7 +21,7 @@ def run_and_tell(
     observer: Observer | None,
     *,
     show: bool,
-    again: str,
+    again: Sequence[str],
     before: Sequence[Stage] = (),
 ) -> int:
     """Run, print the table of results, and say how it ended.
@@ -34,15 +35,26 @@ def run_and_tell(
         before: stages to be through with, one after the other, before all of it is run.
 
     Returns:
-        0 when complete, 1 when too many calls failed. An interrupt is raised again after the
-        command that goes on has been told.
+        0 when complete, 1 when too many calls failed or a cap is reached. An interrupt is raised
+        again after the command that goes on has been told.
     """
-    with interruptible(again):
-        parts = [run_experiment(study, replace(request, until=s), observer) for s in before]
-        summary = _together([*parts, run_experiment(study, request, observer)])
+    with interruptible(shlex.join(again)):
+        summary = _together(list(_sessions(study, request, observer, before)))
     if show:
         print_results(request)
-    return close_run(summary, study.experiment.limits.failures)
+    code = close_run(summary, study.experiment.limits.failures)
+    return tell_cap(summary, again) or code
+
+
+def _sessions(
+    study: Study, request: RunRequest, observer: Observer | None, before: Sequence[Stage]
+) -> Iterator[RunSummary]:
+    """Each part of a run; the last of them is the one that reaches a cap."""
+    for until in (*before, request.until):
+        summary = run_experiment(study, replace(request, until=until), observer)
+        yield summary
+        if summary.reached:
+            return
 
 
 @contextmanager
@@ -101,6 +113,22 @@ def close_run(summary: RunSummary, allowed: float | None, *, calls: bool = True)
     return 1 if over else 0
 
 
+def tell_cap(summary: RunSummary, again: Sequence[str]) -> int:
+    """Say which cap ended a run, if one did, and how it goes on with a higher one: 1, otherwise 0.
+
+    Args:
+        summary: what the run came to.
+        again: the command that goes on, word by word.
+    """
+    if summary.reached is None:
+        return 0
+    how = raised(again, summary.reached)
+    talk(
+        f"{summary.reached}; every answer is kept, and what was not asked is left. To go on: {how}"
+    )
+    return 1
+
+
 def _tell_failures(summary: RunSummary) -> None:
     groups = [("calls of ", summary.outcomes), ("", summary.records)]
     lines = [
@@ -114,10 +142,10 @@ def _tell_failures(summary: RunSummary) -> None:
         talk("\n".join(["without a usable answer:", *lines]))
 
 
-def command_line(*command: str, **options: object) -> str:
-    """A command as it can be typed again; options without a value are left out."""
+def command_words(*command: str, **options: object) -> list[str]:
+    """The words of a command as it can be typed again; options without a value are left out."""
     words = list(command)
     for name, value in options.items():
         for one in value if isinstance(value, (list, tuple)) else [value]:
-            words += [] if one is None else [f"--{name}", str(one)]
-    return shlex.join(words)
+            words += [] if one is None else [f"--{name.replace('_', '-')}", str(one)]
+    return words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -40,6 +41,8 @@ def status(
 
 
 def _status(run: RunDir) -> dict[str, Any]:
+    from habitus.running import read_learned
+
     expected = _expected(run)
     counts = run.calls.counts()
     return {
@@ -48,6 +51,8 @@ def _status(run: RunDir) -> dict[str, Any]:
         "stages": [_stage(run, table, expected[table]) for table in expected],
         "calls": [_call(count) for count in counts],
         "spent": _spent(run.config, counts),
+        "caps": _caps(run),
+        "learned": read_learned(run),
     }
 
 
@@ -117,6 +122,20 @@ def _cost(config: dict[str, Any], model: str, tokens: list[int]) -> dict[str, An
     return {"money": money, "currency": price.currency, "without_usage": uncounted}
 
 
+def _caps(run: RunDir) -> list[dict[str, Any]]:
+    """What the run may spend and has spent; a fork does not count what it took over."""
+    from habitus.models import ModelEntry
+    from habitus.running import caps_in, open_budget
+
+    entries = {
+        name: ModelEntry.model_validate(e) for name, e in run.config.get("models", {}).items()
+    }
+    caps = caps_in(run.config)
+    spent = open_budget(run, caps, entries).spent()
+    most = {"calls": caps.calls, "tokens": caps.tokens, **caps.cost}
+    return [{"cap": cap, "most": most[cap], "spent": amount} for cap, amount in spent.items()]
+
+
 def _print(found: dict[str, Any]) -> None:
     print_text(f"{found['experiment']}  {found['run']}")
     rows = [
@@ -131,6 +150,11 @@ def _print(found: dict[str, Any]) -> None:
         money = spent["money"]
         known = f"{money:.2f} {spent['currency']}" if money is not None else "price unknown"
         print_text(f"{spent['model']}: {known}")
+    for cap in found["caps"]:
+        print_text(f"cap of {cap['cap']}: {cap['spent']:,.12g} of {cap['most']:,.12g} spent")
+    for model, quirks in found["learned"].items():
+        told = ", ".join(f"{name}: {json.dumps(value)}" for name, value in quirks.items())
+        print_text(f"{model} rejected what it was sent; since then {told}")
     for problem in found.get("damage", []):
         print_text(f"damaged: {problem}")
 

@@ -16,7 +16,13 @@ from habitus.experiments.resolving import resolve
 from habitus.experiments.running import RunRequest, run_experiment
 from habitus.experiments.stages import TABLES, Stage, call_stage, stage_named
 from habitus.experiments.study import Study
-from habitus.experiments.tabulating import View, read_materials, run_filter, run_results
+from habitus.experiments.tabulating import (
+    View,
+    read_materials,
+    run_breakdowns,
+    run_filter,
+    run_results,
+)
 
 __all__ = [
     "TABLES",
@@ -30,6 +36,7 @@ __all__ = [
     "plan_costs",
     "read_materials",
     "resolve",
+    "run_breakdowns",
     "run_experiment",
     "run_filter",
     "run_results",

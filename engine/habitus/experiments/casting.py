@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from habitus.checklists import Evaluator, Recommender
 from habitus.checklists.evaluator import EvaluationForm
 from habitus.experiments.config import RoleConfig
+from habitus.experiments.fitting import Window
 from habitus.experiments.pipeline import Cast, Plan
 from habitus.experiments.responding import Responder, Target
 from habitus.experiments.safety import SafetyReview
@@ -82,7 +83,7 @@ def make_cast(study: Study, models: Models) -> Cast:
             ),
         ),
         targets=[
-            Target(name, models[role.model], role.sampling())
+            Target(name, models[role.model], role.sampling(), _window(study, role))
             for name, role in experiment.targets.items()
         ],
         safety=_safety(study, models),
@@ -99,6 +100,11 @@ def make_simulator(study: Study, models: Models) -> AgentSimulator:
         assistant_prompt=study.prompts.assistant,
         seed=study.experiment.seed,
     )
+
+
+def _window(study: Study, role: RoleConfig) -> Window:
+    entry = study.experiment.models[role.model]
+    return Window(entry.context_length, role.max_tokens, study.experiment.overflow)
 
 
 def _simulator(study: Study, models: Models) -> Simulator:

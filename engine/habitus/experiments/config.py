@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 from habitus.content import ContentModel, Found, load
 from habitus.content.fields import Slug
 from habitus.models.entry import ModelEntry
+from habitus.models.spending import Caps
 from habitus.records import Sampling
 from habitus.running import ALIKE, MODELS_MAY_CHANGE
 
@@ -36,7 +37,7 @@ Exchanges = Annotated[int, Field(ge=1, le=1000)]
 Tokens = Annotated[int, Field(ge=1, lt=2**53)]  # what JSON and every server can read
 
 #: What may differ when a run goes on: nothing here can change an answer or which are asked for.
-MAY_CHANGE = MODELS_MAY_CHANGE | {"title", "results.*", "limits.*"}
+MAY_CHANGE = MODELS_MAY_CHANGE | {"title", "results.*"}
 
 
 class RoleConfig(ContentModel):
@@ -117,8 +118,8 @@ class ResultsConfig(ContentModel):
     missing: Literal["exclude", "not_satisfied"] = "exclude"
 
 
-class LimitsConfig(ContentModel):
-    """When a run counts as failed, and how much of it is under way at once."""
+class LimitsConfig(Caps):
+    """What a run may spend, when it counts as failed, and how much of it is under way at once."""
 
     failures: Share | None = Field(
         default=0.05, description="share of failed calls above which the exit status is 1"
@@ -159,6 +160,9 @@ class Experiment(ContentModel):
     )
     score: Literal["answer", "everything"] = Field(
         default="answer", description="what of a ccot response is scored"
+    )
+    overflow: Literal["refuse", "drop_oldest"] = Field(
+        default="refuse", description="what happens to a history that a target cannot hold"
     )
     queries: QueriesConfig = QueriesConfig()
     repeats: int = Field(default=1, ge=1, le=10_000)

@@ -75,6 +75,10 @@ class Materials(BaseModel):
         )
 
 
+#: Keys of an experiment that older runs lack, with the value that changes nothing for them.
+_ADDED: Mapping[str, Any] = {"overflow": "refuse"}
+
+
 def materials(study: Study) -> Materials:
     """What a run of this study keeps of it."""
     experiment = study.experiment
@@ -115,5 +119,11 @@ def _norms(study: Study) -> dict[str, NormMaterial]:
 
 
 def run_config(study: Study) -> Mapping[str, Any]:
-    """The configuration that a run is held to: the experiment, and the hash of every file."""
-    return {**study.experiment.model_dump(mode="json"), "content": dict(study.files)}
+    """The configuration that a run is held to: the experiment, and the hash of every file.
+
+    Keys that came after the first version are left out at their defaults, as runs of before then do
+    not have them and are to go on.
+    """
+    whole = study.experiment.model_dump(mode="json")
+    kept = {key: value for key, value in whole.items() if _ADDED.get(key, ...) != value}
+    return {**kept, "content": dict(study.files)}

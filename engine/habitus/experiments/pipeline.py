@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from habitus.checklists import Evaluator, Query, Recommender, recommendation_id
+from habitus.experiments.fitting import Fitting
 from habitus.experiments.responding import SHARED, Question, Responder, Target, failed_response
 from habitus.experiments.safety import SafetyReview
 from habitus.experiments.settings import Setting
 from habitus.experiments.stages import Stage
 from habitus.histories import SessionFilter, SessionPlan, make_history
 from habitus.personas.portrait import Portrait
-from habitus.records import Attempt, History, Outcome, Prefix, Recommendation, Response, StageRecord
-from habitus.running import pilot_first, together, windowed
+from habitus.records import Attempt, History, Outcome, Recommendation, Response, StageRecord
+from habitus.running import gathered, pilot_first, together, windowed
 
 
 class Records(Protocol):
@@ -102,9 +103,8 @@ class Pipeline:
         settings = [s for s in self.plan.settings if s.uses_history]
         if not settings or self.until < Stage.HISTORIES:
             return
-        groups = await asyncio.gather(
-            *(self._session(portrait, plan) for plan in self.plan.sessions[portrait.id])
-        )
+        plans = self.plan.sessions[portrait.id]
+        groups = await gathered(plans, lambda plan: self._session(portrait, plan))
         history = make_history(portrait, groups)
         await self.records.put("histories", history)
         kept = [a for group in groups for a in group if a.decision != "rejected"]
@@ -132,17 +132,18 @@ class Pipeline:
         sessions: Sequence[Attempt],
         history: History | None,
     ) -> None:
-        """All responses for one persona in some settings, prefix by prefix."""
-        prefixes = self._prefixes(portrait, settings, sessions)
+        """All responses for one persona in some settings; those that begin alike are a group."""
+        norms = self.plan.norms_text[portrait.id]
         groups = [
             [
-                self._question(target, setting, portrait, query, repeat, prefix, history)
+                self._question(target, setting, portrait, query, repeat, fitting, history)
                 for repeat in range(self.plan.repeats)
                 for query in self.plan.queries
                 for setting in group
             ]
-            for prefix, group in prefixes
+            for group in self._alike(portrait, settings, sessions)
             for target in self.cast.targets
+            for fitting in [Fitting(target.window, group, self.plan.queries, sessions, norms)]
         ]
         usable = history is None or history.outcome is Outcome.OK
 
@@ -154,15 +155,14 @@ class Pipeline:
 
         await together(groups, lambda group: pilot_first(group, ask, use))
 
-    def _prefixes(
+    def _alike(
         self, portrait: Portrait, settings: Sequence[Setting], sessions: Sequence[Attempt]
-    ) -> list[tuple[Prefix | None, list[Setting]]]:
+    ) -> list[list[Setting]]:
         """Settings grouped by what they show before the query."""
-        groups: dict[bytes, tuple[Prefix | None, list[Setting]]] = {}
+        groups: dict[bytes, list[Setting]] = {}
         for setting in settings:
             prefix = setting.prefix(sessions, self.plan.norms_text[portrait.id])
-            key = prefix.digest if prefix else b""
-            groups.setdefault(key, (prefix, []))[1].append(setting)
+            groups.setdefault(prefix.digest if prefix else b"", []).append(setting)
         return list(groups.values())
 
     def _question(
@@ -172,12 +172,12 @@ class Pipeline:
         portrait: Portrait,
         query: Query,
         repeat: int,
-        prefix: Prefix | None,
+        fitting: Fitting,
         history: History | None,
     ) -> Question:
         ids = tuple(self._item_id(portrait, norm, query) for norm in portrait.active)
         digest = history.digest if history else ""
-        return Question(target, setting, portrait.id, query, repeat, prefix, digest, ids)
+        return Question(target, setting, portrait.id, query, repeat, fitting, digest, ids)
 
     async def _shared_flow(self) -> None:
         """The settings in which one response serves all personas."""
@@ -185,11 +185,12 @@ class Pipeline:
         if not settings or self.until < Stage.RESPONSES:
             return
         questions = [
-            Question(target, setting, SHARED, query, repeat, setting.prefix((), ""), "", ids)
+            Question(target, setting, SHARED, query, repeat, fitting, "", ids)
             for query, ids in self._all_items()
             for setting in settings
             for target in self.cast.targets
             for repeat in range(self.plan.repeats)
+            for fitting in [Fitting(target.window, [setting], [query])]
         ]
 
         async def work(question: Question) -> None:
@@ -237,8 +238,8 @@ class Pipeline:
 
     async def _items(self, portrait: Portrait, query: Query) -> list[Recommendation]:
         """The persona's checklist for a query, in the order of its norms."""
-        return await asyncio.gather(
-            *(self._recommendation(portrait, norm, query) for norm in portrait.active)
+        return await gathered(
+            portrait.active, lambda norm: self._recommendation(portrait, norm, query)
         )
 
     async def _recommendation(self, portrait: Portrait, norm: str, query: Query) -> Recommendation:

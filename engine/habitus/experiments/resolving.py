@@ -24,6 +24,7 @@ from habitus.experiments.settings import Setting, load_setting
 from habitus.experiments.study import Prompts, Study
 from habitus.histories import OpenerPool, load_lexicon
 from habitus.judges import Judge, load_judge
+from habitus.models.prices import find_prices
 from habitus.personas import Openers, Persona, load_openers, load_population
 
 #: Prompt files of the helping roles: field of ``Prompts`` to folder, name and placeholders.
@@ -63,7 +64,10 @@ def resolve(
     for key, value in (changes or {}).items():
         change(document, key, value)
     experiment = from_document(document, Experiment, check_experiment)
-    return _Reader(experiment, document, workspace or workspace_of(path)).study()
+    workspace = workspace or workspace_of(path)
+    models = find_prices(workspace).all_priced(experiment.models)
+    experiment = experiment.model_copy(update={"models": models})
+    return _Reader(experiment, document, workspace).study()
 
 
 class _Reader:

@@ -1,4 +1,8 @@
-"""Asking a target: one response for (target, setting, persona, query, repeat)."""
+"""Asking a target: one response for (target, setting, persona, query, repeat).
+
+A question that does not fit into what the target can read is not asked, or asked with fewer
+sessions: ``fitting`` decides, and the response says which sessions were left out.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from habitus.checklists import Query
+from habitus.experiments.fitting import Fitting, Window
 from habitus.experiments.settings import Setting, split_answer
 from habitus.models import ChatModel
 from habitus.records import (
     Failure,
     Message,
     Outcome,
-    Prefix,
     Reply,
     Request,
     Response,
@@ -31,11 +35,12 @@ class Target:
     id: str
     model: ChatModel
     sampling: Sampling
+    window: Window = field(default_factory=Window)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What one response answers; ``prefix`` is what the setting shows before the query.
+    """What one response answers; ``fitting`` says what the setting shows before the query.
 
     ``recommendations`` are the ids of the items it may be scored by. They are not sent: a
     planted target draws from them.
@@ -46,7 +51,7 @@ class Question:
     persona: str
     query: Query
     repeat: int
-    prefix: Prefix | None
+    fitting: Fitting
     history: str = ""
     recommendations: Sequence[str] = field(default=(), repr=False)
 
@@ -75,21 +80,35 @@ class Responder:
         which takes that reply as the working and asks for the answer alone, or by the same
         request again.
         """
-        request = self._request(question)
-        first = await question.target.model.complete(request)
+        if question.fitting.refused:
+            failure = Failure(Outcome.OVERFLOW, question.fitting.foreseen)
+            return _response(question, _Answer("", failure=failure), "", _Asked())
+        asked = _Asked(question.fitting.dropped)
+        request, first = await self._fitting(question, asked)
         answer = self._read(question, first)
         if answer.failure is None or not first.ok or not first.text.strip():
-            return _response(question, answer, first.reasoning, (first.key.hex(),))
+            return _response(question, answer, first.reasoning, asked)
         second = await question.target.model.complete(self._again(question, request, first))
+        asked.calls.append(second.key.hex())
         followed = question.setting.file.follow_up is not None
         answer = self._read(question, second, working=first.text if followed else "")
-        calls = (first.key.hex(), second.key.hex())
-        return _response(question, answer, second.reasoning, calls)
+        return _response(question, answer, second.reasoning, asked)
 
-    def _request(self, question: Question) -> Request:
+    async def _fitting(self, question: Question, asked: _Asked) -> tuple[Request, Reply]:
+        """The request that the target takes, and its answer; one that it did not take is changed."""
+        while True:
+            request = self._request(question, asked.dropped)
+            reply = await question.target.model.complete(request)
+            asked.calls.append(reply.key.hex())
+            fewer = question.fitting.after(asked.dropped, request, reply)
+            if fewer is None:
+                return request, reply
+            asked.dropped = fewer
+
+    def _request(self, question: Question, dropped: int) -> Request:
         return Request(
             messages=(question.setting.last_message(question.query.text),),
-            prefix=question.prefix,
+            prefix=question.fitting.prefix(question.setting, dropped),
             sampling=question.target.sampling,
             seed=derive_seed(self.seed, "respond", question.id, question.repeat),
             repeat=question.repeat,
@@ -125,6 +144,14 @@ class Responder:
         return _Answer(parts[1], before)
 
 
+@dataclass(slots=True)
+class _Asked:
+    """How a question was asked: the sessions left out, and the keys of the calls."""
+
+    dropped: int = 0
+    calls: list[str] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True)
 class _Answer:
     """What of one or two replies is the answer, and what is the working before it."""
@@ -134,9 +161,7 @@ class _Answer:
     failure: Failure | None = None
 
 
-def _response(
-    question: Question, answer: _Answer, reasoning: str, calls: tuple[str, ...]
-) -> Response:
+def _response(question: Question, answer: _Answer, reasoning: str, asked: _Asked) -> Response:
     failure = answer.failure
     return Response(
         id=question.id,
@@ -151,13 +176,14 @@ def _response(
         working=answer.working,
         reasoning=reasoning,
         history=question.history,
-        calls=calls,
+        dropped=question.fitting.numbers(question.setting, asked.dropped),
+        calls=tuple(asked.calls),
     )
 
 
 def failed_response(question: Question, reason: str) -> Response:
     """The response that was not asked for, since what it needs could not be made."""
-    return _response(question, _Answer("", failure=Failure(Outcome.ERROR, reason)), "", ())
+    return _response(question, _Answer("", failure=Failure(Outcome.ERROR, reason)), "", _Asked())
 
 
 def _context(question: Question) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from habitus.experiments.pipeline import Pipeline
 from habitus.experiments.stages import Stage
 from habitus.experiments.study import Study
 from habitus.experiments.tabulating import STUDY, write_results
-from habitus.models import ModelEntry
+from habitus.models import Caps, ModelEntry
 from habitus.running import JobRequest, Observer, RunSummary, Session, run_job
 from habitus.store import RunDir
 
@@ -33,13 +33,14 @@ class RunRequest(JobRequest):
 def run_experiment(
     study: Study, request: RunRequest, observer: Observer | None = None
 ) -> RunSummary:
-    """Run a study, or go on with it.
+    """Run a study, or go on with it. One that reaches a cap is a valid run, with ``reached`` set.
 
     Raises:
         ConfigChangedError: the directory holds a run of another configuration.
         ModelError: a model cannot be opened; a new run is then not made.
         RunStoppedError: the first calls of a model all failed alike.
         StoreError: the run cannot be read or written.
+        UsageError: money is capped, and what a model costs is not known.
     """
     return run_job(_StudyJob(study, request.until, request.limit), request, observer)
 
@@ -70,6 +71,10 @@ class _StudyJob:
     @property
     def alike(self) -> int:
         return self.study.experiment.limits.alike
+
+    @property
+    def caps(self) -> Caps:
+        return self.study.experiment.limits
 
     def begin(self, run: RunDir) -> None:
         run.write(STUDY, materials(self.study).model_dump_json(indent=1).encode())

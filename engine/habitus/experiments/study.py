@@ -8,7 +8,7 @@ experiment, and the hash of every file they came from: a run goes on only over t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from habitus.checklists import Query, QuerySet
@@ -17,6 +17,7 @@ from habitus.experiments.config import Experiment
 from habitus.experiments.settings import Setting
 from habitus.histories import Lexicon, OpenerPool
 from habitus.judges import Judge
+from habitus.models import Caps
 from habitus.norms import Culture
 from habitus.personas import Persona, sheet, states
 from habitus.personas.portrait import Portrait
@@ -53,6 +54,11 @@ class Study:
     lexicon: Lexicon
     safety: Judge | None
     files: Mapping[str, str] = field(default_factory=dict)
+
+    def limited(self, caps: Caps) -> Study:
+        """The same study with other caps on what it may spend."""
+        limits = self.experiment.limits.model_copy(update=dict(caps))
+        return replace(self, experiment=self.experiment.model_copy(update={"limits": limits}))
 
     @cached_property
     def portraits(self) -> tuple[Portrait, ...]:

@@ -6,7 +6,7 @@ write_results(run)              # results.json, as the experiment's own options 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -68,13 +68,17 @@ def _what_it_is(run: RunDir) -> str:
 
 def run_results(run: RunDir, view: View | None = None) -> Results:
     """The results of a run as they stand."""
-    view = view or View()
+    return run_breakdowns(run, [view or View()])[0]
+
+
+def run_breakdowns(run: RunDir, views: Sequence[View]) -> list[Results]:
+    """The results of a run in several views; its verdicts are read once."""
     kept = read_materials(run)
     design = kept.design()
-    options = _options(run, kept, view)
     table = read_verdicts(run.records.iterate("evaluations", Evaluation), design)
-    safety = safety_rows(run.records.iterate("safety", SafetyLabel), design, options)
-    return results(table, options, safety)
+    options = [_options(run, kept, view) for view in views]
+    safety = safety_rows(run.records.iterate("safety", SafetyLabel), design, options[0])
+    return [results(table, chosen, safety) for chosen in options]
 
 
 def run_filter(run: RunDir) -> FilterTable:

@@ -16,7 +16,7 @@ from habitus.errors import NotFoundError, UsageError
 from habitus.framing.analysisfile import AnalysisFile, CompareFile, QuestionFile
 from habitus.framing.families import corrected
 from habitus.framing.fitting import Fitted, Fitter
-from habitus.framing.notes import Told, notes
+from habitus.framing.notes import FEW_CLUSTERS, Told, notes
 from habitus.framing.rankings import rankings
 from habitus.framing.reading import Labels
 from habitus.framing.results import (
@@ -53,7 +53,9 @@ def analyse(
         UsageError: no row has the fields that are compared, or statsmodels is not installed.
     """
     asked = asked or Asked()
-    chosen = [q for q in _chosen(analysis, asked.questions) if _there(q, labels)]
+    wanted = _chosen(analysis, asked.questions)
+    chosen = [question for question in wanted if _there(question, labels)]
+    dropped = [question for question in wanted if question not in chosen]
     if not chosen:
         raise UsageError(
             f"the run has no labels for the questions asked; it lacks {', '.join(labels.lacking)}"
@@ -62,7 +64,7 @@ def analyse(
     work = []
     for compare, questions in _compared(analysis, chosen):
         division = divide(labels.frames[compare.rows], compare)
-        work.append(_Work(labels, analysis, compare, division, questions))
+        work.append(_Work(labels, analysis, compare, division, questions, dropped))
     counter = _Counter(sum(part.fits for part in work), asked.progress)
     several = len(_compared(analysis, analysis.questions)) > 1
     return tuple(part.framing(engine, counter, several=several) for part in work)
@@ -130,11 +132,13 @@ class _Found:
     set_aside: list[SetAside] = field(default_factory=list)
     fits: int = 0
     fallbacks: int = 0
+    few: int = 0
 
     def add(self, fits: Sequence[Fitted[Any, Any]], question: str) -> None:
         """Count fits and list those that gave less than they should."""
         self.fits += len(fits)
         self.fallbacks += sum(fit.fallback for fit in fits)
+        self.few += sum(0 < fit.clusters < FEW_CLUSTERS for fit in fits)
         self.set_aside += [
             SetAside(fit.subset, question, fit.name, fit.reason) for fit in fits if fit.reason
         ]
@@ -149,6 +153,7 @@ class _Work:
     compare: CompareFile
     division: Division
     questions: list[QuestionFile]
+    dropped: list[QuestionFile]  # asked, but the run has no labels for them
 
     @property
     def fits(self) -> int:
@@ -166,13 +171,13 @@ class _Work:
         names = {level: self.compare.names.get(level, level) for level in self.division.levels}
         told = Told(
             *(self.analysis, self.labels, self.compare, self.division),
-            *(found.fits, found.fallbacks, bool(found.deltas)),
+            *(found.fits, found.fallbacks, found.few, bool(found.deltas)),
         )
         used = frozenset[str]().union(*(question.named() for question in self.questions))
         return Framing(
             id=f"{analysis.id}-{first.id}" if several else analysis.id,
             title=first.title if several and len(self.questions) == 1 else analysis.title,
-            notes=tuple(notes(told, used)),
+            notes=tuple(notes(told, used, [question.id for question in self.dropped])),
             synthetic=bool(self.labels.made_up),
             characteristics={
                 c.id: c.name

@@ -139,7 +139,14 @@ class GeeFile(ContentModel):
         "what is asked moves both the cause and the effect",
     )
     covariance: Covariance = Field(
-        default="robust", description="bias_reduced: for few clusters (Mancl and DeRouen)"
+        default="bias_reduced",
+        description="robust: the plain sandwich; bias_reduced: corrected for few clusters (Mancl "
+        "and DeRouen), the same with many",
+    )
+    distribution: Literal["student", "normal"] = Field(
+        default="student",
+        description="of tests and intervals; student: with one degree of freedom less than the "
+        "clusters of the smallest cell that a number rests on",
     )
     differences: Literal["log_odds", "probability"] = Field(
         default="log_odds",

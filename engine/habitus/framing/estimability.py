@@ -52,6 +52,13 @@ class Used:
         """How many clusters some of the rows stand in."""
         return len(np.unique(self.group[member]))
 
+    def cell_clusters(self) -> dict[int, int]:
+        """How many clusters each cell of a fit stands in, by its number in the fit."""
+        cell = self.level if len(self.labels) == 1 else 2 * self.level + self.labels[0]
+        pairs = np.unique(np.stack([cell, self.group], axis=1), axis=0)
+        cells, counts = np.unique(pairs[:, 0], return_counts=True)
+        return dict(zip(cells.tolist(), counts.tolist(), strict=True))
+
     def only(self, levels: list[int]) -> Used:
         """The rows of some levels."""
         kept = np.isin(self.level, levels)

@@ -44,7 +44,8 @@ class Fitted(Generic[Within, Between]):
     """What one fit gave: a record for each level and for each two of them.
 
     ``name`` is what was fitted, ``reason`` why it gave less than it should, ``fallback`` whether
-    rows were taken as independent against what was asked for.
+    rows were taken as independent against what was asked for, ``clusters`` how many the smallest of
+    the fitted cells stands in (0 where nothing was fitted).
     """
 
     subset: Subset
@@ -53,6 +54,7 @@ class Fitted(Generic[Within, Between]):
     between: tuple[Between, ...]
     reason: str = ""
     fallback: bool = False
+    clusters: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class Fitter:
             )
             for a, b in self._pairs()
         )
-        return Fitted(part.subset, name, within, between, model.told(between), model.fallback)
+        return model.fitted(part.subset, name, within, between)
 
     def delta(
         self, part: Part, pair: tuple[str, str], columns: tuple[SmallArray, SmallArray]
@@ -117,8 +119,7 @@ class Fitter:
             )
             for a, b in self._pairs()
         )
-        name = pair_name(*pair)
-        return Fitted(part.subset, name, within, between, model.told(between), model.fallback)
+        return model.fitted(part.subset, pair_name(*pair), within, between)
 
     def _used(self, part: Part, columns: tuple[SmallArray, ...]) -> Used:
         return Used.of(part, columns, len(self.levels), common=self.rules.missing.common)
@@ -159,14 +160,20 @@ class _Model:
         self.levels = fitter.levels
         self.paired = len(used.labels) > 1
         self.coverage = 1 - fitter.rules.significance
+        self.clusters = used.cell_clusters()
+        self.student = fitter.rules.gee.distribution == "student"
         self.on_log_odds = fitter.rules.gee.differences == "log_odds" and not self.paired
         self.reasons = dict(reasons)
         self.estimates = {i: self._estimate(i) for i in reasons}
 
-    @property
-    def fallback(self) -> bool:
-        """Whether rows were taken as independent against what was asked for."""
-        return self.fit is not None and self.fit.fallback
+    def fitted(
+        self, subset: Subset, name: str, within: tuple[Within, ...], between: tuple[Between, ...]
+    ) -> Fitted[Within, Between]:
+        """The records, with what is to be told of the fit."""
+        if self.fit is None:
+            return Fitted(subset, name, within, between, self._told(between))
+        least = min(self.clusters[cell] for cell in self.fit.place)
+        return Fitted(subset, name, within, between, self._told(between), self.fit.fallback, least)
 
     def probability(self, level: int) -> Estimate | None:
         """The estimate of a level; None where ``reasons`` says why."""
@@ -181,17 +188,17 @@ class _Model:
             return None, IDENTICAL
         assert self.fit is not None  # noqa: S101  (every level would have its reason)
         weights = self._weights(first) | {c: -w for c, w in self._weights(second).items()}
-        found = combination(self.fit, weights, self.coverage)
+        found = combination(self.fit, weights, self.coverage, self._df(weights))
         if found is None:
             return None, NO_VARIATION
         if not self.on_log_odds:
             return found, ""
-        p = log_odds_test(self.fit, weights)
+        p = log_odds_test(self.fit, weights, self._df(weights))
         if p is None:
             return None, NO_VARIATION
         return Estimate(found.value, found.low, found.high, p), ""
 
-    def told(self, between: Sequence[Comparison | DeltaComparison]) -> str:
+    def _told(self, between: Sequence[Any]) -> str:
         """Everything that is not estimable, in one line."""
         levels: dict[str, list[str]] = {}
         for i, reason in self.reasons.items():
@@ -211,13 +218,18 @@ class _Model:
     def _estimate(self, level: int) -> Estimate | None:
         if self.reasons[level] or self.fit is None:
             return None
+        weights = self._weights(level)
         if self.paired:
-            found = combination(self.fit, self._weights(level), self.coverage)
+            found = combination(self.fit, weights, self.coverage, self._df(weights))
         else:
-            found = probability(self.fit, level, self.coverage)
+            found = probability(self.fit, level, self.coverage, self._df(weights))
         if found is None:
             self.reasons[level] = NO_VARIATION
         return found
+
+    def _df(self, weights: Mapping[int, float]) -> int | None:
+        """Nothing is more certain than its smallest cell; None asks for the normal."""
+        return min(self.clusters[cell] for cell in weights) - 1 if self.student else None
 
     def _weights(self, level: int) -> dict[int, float]:
         return {2 * level + 1: 1.0, 2 * level: -1.0} if self.paired else {level: 1.0}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,17 +25,24 @@ class Told:
     division: Division
     fits: int
     fallbacks: int
+    few: int
     paired: bool
 
 
-def notes(told: Told, used: frozenset[str]) -> Iterator[str]:
-    """The lines; ``used`` are the characteristics that the result is about."""
+def notes(told: Told, used: frozenset[str], dropped: Sequence[str] = ()) -> Iterator[str]:
+    """The lines.
+
+    ``used`` are the characteristics that the result is about, ``dropped`` questions that were asked
+    and that the run has no labels for.
+    """
     if told.labels.made_up:
         names = ", ".join(told.labels.made_up)
         yield f"SYNTHETIC: answers or labels were made up, no model gave them ({names})"
     yield from _rules(told)
     yield from _judges(told, used)
     yield from _codings(told, used)
+    if dropped:
+        yield f"the run has no labels for the questions {', '.join(dropped)}: not answered"
     yield from _left_out(told)
     yield from _warnings(told)
 
@@ -48,9 +55,14 @@ def _rules(told: Told) -> Iterator[str]:
         f"{compare.cluster}; working correlation: {rules.gee.correlation}, of pairs "
         f"{rules.gee.pairs_correlation}; covariance: {rules.gee.covariance}"
     )
+    about = {
+        "student": "Student's t, degrees of freedom one less than the clusters of the "
+        "smallest cell in it",
+        "normal": "the normal",
+    }[rules.gee.distribution]
     yield (
         "Wald tests: within a level of probability .5 (of delta 0), between levels of equal "
-        f"{scale} (of equal deltas); {1 - rules.significance:.0%} intervals, of probabilities on "
+        f"{scale} (of equal deltas), by {about}; {100 * (1 - rules.significance):g}% intervals, of probabilities on "
         "the log-odds scale, of differences and deltas by the delta method; each for one at a time"
     )
     family = {
@@ -125,14 +137,14 @@ def _warnings(told: Told) -> Iterator[str]:
     if told.fallbacks:
         yield (
             f"in {told.fallbacks:,} of {told.fits:,} fits the exchangeable correlation has no "
-            "estimate that a correlation can have; rows are weighed as independent there"
+            "estimate, or none that a correlation can have; rows are weighed as independent there"
         )
-    few = sum(_has_few_clusters(part) for part in told.division.parts)
-    if few and told.analysis.gee.covariance == "robust":
+    gee = told.analysis.gee
+    if told.few and (gee.covariance == "robust" or gee.distribution == "normal"):
         yield (
-            f"in {few:,} of {len(told.division.parts):,} subsets a level has fewer than "
-            f"{FEW_CLUSTERS} clusters: robust standard errors are too small there "
-            "(covariance: bias_reduced)"
+            f"in {told.few:,} of {told.fits:,} fits a level, or a level with or without the cause, "
+            f"has labels in fewer than {FEW_CLUSTERS} clusters: intervals are too short there and "
+            "too much is significant (covariance: bias_reduced, distribution: student)"
         )
     repeated = sum(len(part.rows) - len(_pairs(part)) for part in told.division.parts)
     if repeated:
@@ -141,12 +153,6 @@ def _warnings(told: Told) -> Iterator[str]:
             f"{repeated:,} of {rows:,} rows are not the first of their level in their cluster "
             f"({told.compare.cluster}); all of them count"
         )
-
-
-def _has_few_clusters(part: Part) -> bool:
-    """Whether a level that is there stands in few clusters."""
-    counts = np.unique(_pairs(part)[:, 0], return_counts=True)[1]
-    return bool((counts < FEW_CLUSTERS).any())
 
 
 def _pairs(part: Part) -> IntArray:

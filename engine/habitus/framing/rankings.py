@@ -15,6 +15,8 @@ from itertools import pairwise
 from habitus.framing.fitting import Fitted
 from habitus.framing.results import Comparison, Prevalence, Ranking
 
+_TIE = 1e-9  # of probabilities: two that are further apart do differ
+
 
 def notation(
     estimates: Mapping[str, float | None],
@@ -24,13 +26,13 @@ def notation(
     """Levels in order, and the line.
 
     Args:
-        estimates: Probability by level; None where there is none. Ties keep the order given.
+        estimates: Probability by level; None where there is none. Ties, which are those closer
+            than a solver goes, keep the order given.
         differ: Whether two levels differ significantly, by pair in either order; None, or no such
             pair, where nothing can be said.
         names: Short names of levels.
     """
-    known = [level for level, value in estimates.items() if value is not None]
-    known.sort(key=lambda level: -(estimates[level] or 0.0))
+    known = _ordered({level: value for level, value in estimates.items() if value is not None})
     levels = (*known, *(level for level in estimates if level not in known))
     relations = [_relation(a, b, differ) for a, b in pairwise(levels)]
     words = [(names or {}).get(level, level) for level in levels]
@@ -51,6 +53,16 @@ def rankings(
 ) -> tuple[Ranking, ...]:
     """The rankings of all fits."""
     return tuple(ranking(fit, names) for fit in fits)
+
+
+def _ordered(values: Mapping[str, float]) -> list[str]:
+    """Levels by value, highest first; those that differ by rounding in the order given."""
+    place = {level: i for i, level in enumerate(values)}
+    falling = sorted(values, key=lambda level: -values[level])
+    rank = dict.fromkeys(falling[:1], 0)
+    for before, level in pairwise(falling):
+        rank[level] = rank[before] + (values[before] - values[level] > _TIE)
+    return sorted(falling, key=lambda level: (rank[level], place[level]))
 
 
 def _relation(a: str, b: str, differ: Mapping[tuple[str, str], bool | None]) -> str:

@@ -123,7 +123,8 @@ def read_labels(run: RunDir, analysis: AnalysisFile) -> Labels:
 
     Raises:
         UsageError: the run has no items, or none of the labels that the analysis is about.
-        StoreError: a label without its item, or one that its judge cannot have given.
+        StoreError: a label without its item or of one without an answer, or a label that its judge
+            cannot have given.
     """
     labelling = Labelling.read(run)
     if not labelling.verdicts:
@@ -134,7 +135,7 @@ def read_labels(run: RunDir, analysis: AnalysisFile) -> Labels:
         items.add(item)
     if not items.rows:
         raise UsageError(f"{run.path} has no items to analyse")
-    columns = _Columns(analysis, codings, items.rows)
+    columns = _Columns(analysis, codings, items)
     for label in run.records.iterate(LABELS, Label):
         columns.add(label)
     lacking = [c.id for c in analysis.characteristics if c.judge and c.id not in codings]
@@ -254,9 +255,10 @@ class _Columns:
     """A byte for each item and characteristic."""
 
     def __init__(
-        self, analysis: AnalysisFile, codings: Mapping[str, Coding], rows: Mapping[str, int]
+        self, analysis: AnalysisFile, codings: Mapping[str, Coding], items: _Items
     ) -> None:
-        self.rows = rows
+        self.rows = items.rows
+        self.unanswered = frozenset(items.unanswered)
         self.codings = codings
         self.wanted: dict[tuple[str, str], list[str]] = {}
         for rule in analysis.characteristics:
@@ -265,7 +267,7 @@ class _Columns:
                 self.wanted.setdefault(key, []).append(rule.id)
         names = [name for names in self.wanted.values() for name in names]
         self.labels: dict[str, SmallArray] = {
-            name: np.full(len(rows), MISSING, dtype=np.int8) for name in names
+            name: np.full(len(self.rows), MISSING, dtype=np.int8) for name in names
         }
 
     def add(self, label: Label) -> None:
@@ -278,7 +280,11 @@ class _Columns:
         if label.id != _label_id(label):
             # Ids are unique in a run, so that no item can have two labels of one judge.
             raise StoreError(f"label {label.id!r} is not called {_label_id(label)!r}")
-        if label.outcome is Outcome.OK and label.label is not None:
+        if row in self.unanswered:
+            raise StoreError(f"label {label.id!r} is of an item that has no answer")
+        if (label.outcome is Outcome.OK) != (label.label is not None):
+            raise StoreError(f"label {label.id!r} is {label.outcome} and says {label.label!r}")
+        if label.label is not None:
             for name in names:
                 self.labels[name][row] = self.codings[name].checked(label)
 

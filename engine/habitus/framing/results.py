@@ -7,9 +7,10 @@
     framing.set_aside       every fit that gave less than it should, with the reason
 
 A level is what is compared: a model, or a setting, a culture, a norm state. Undefined is None, and
-then ``reason`` says why. Probabilities run from 0 to 1, differences and deltas from -1 to 1;
-``low`` and ``high`` are the ends of an interval, ``p`` belongs to a Wald test, ``q`` is ``p`` after the
-correction for many tests, and ``significant`` is None where there is no test.
+then ``reason`` says why. Probabilities run from 0 to 1, differences and deltas from -1 to 1, and
+differences of deltas from -2 to 2; ``low`` and ``high`` are the ends of an interval, ``p`` belongs
+to a Wald test, ``q`` is ``p`` after the correction for many tests, and ``significant`` is None where
+there is no test.
 
 Nothing here knows how the numbers were made.
 """

@@ -7,16 +7,16 @@ a run of items that ``habitus judge`` labels.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from habitus.content import Prompt, find, read_prompt
 from habitus.corpora import question_of
-from habitus.labelling.note import ITEMS, Labelling, keep_labelling
+from habitus.labelling.note import ITEMS, Labelling, capped, keep_labelling
 from habitus.labelling.posts import PostSource
-from habitus.models import ChatModel, ModelEntry
+from habitus.models import Caps, ChatModel, ModelEntry
 from habitus.records import JudgedItem, Outcome, Request, Sampling, derive_seed, rubric_first
 from habitus.running import ALIKE, MODELS_MAY_CHANGE, Session, together, windowed
 from habitus.store import RunDir
@@ -51,6 +51,7 @@ class AnsweringJob:
             the field ``cut``.
         seed: what the seeds of all calls are derived from.
         limit: the first posts only.
+        caps: the most that the run may spend.
     """
 
     posts: PostSource
@@ -60,6 +61,7 @@ class AnsweringJob:
     seed: int = 0
     limit: int | None = None
     keep_cut: bool = True
+    caps: Caps = field(default_factory=Caps)
 
     may_change = MODELS_MAY_CHANGE
     alike = ALIKE
@@ -77,6 +79,7 @@ class AnsweringJob:
             "max_tokens": self.sampling.max_tokens,
             "keep_cut": self.keep_cut,
             "models": {name: e.model_dump(mode="json") for name, e in self.models.items()},
+            **capped(self.caps),
         }
 
     @property

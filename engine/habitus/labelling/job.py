@@ -8,16 +8,23 @@ the others find its prefix. Judges that different models ask run side by side.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
 from habitus.judges import Labelled
-from habitus.labelling.note import ITEMS, LABELS, Labelling, VerdictNote, keep_labelling
+from habitus.labelling.note import (
+    ITEMS,
+    LABELS,
+    Labelling,
+    VerdictNote,
+    capped,
+    keep_labelling,
+)
 from habitus.labelling.sources import Source
 from habitus.labelling.tasks import Task, verdicts
-from habitus.models import ChatModel, ModelEntry
+from habitus.models import Caps, ChatModel, ModelEntry
 from habitus.records import Failure, JudgedItem, Label, Outcome, derive_seed
 from habitus.running import ALIKE, MODELS_MAY_CHANGE, Session, together, windowed
 from habitus.store import RunDir
@@ -36,6 +43,7 @@ class LabellingJob:
         models: the models that the tasks name.
         seed: what the seeds of all calls are derived from.
         limit: the first items of the source only.
+        caps: the most that the run may spend.
     """
 
     source: Source
@@ -43,6 +51,7 @@ class LabellingJob:
     models: Mapping[str, ModelEntry]
     seed: int = 0
     limit: int | None = None
+    caps: Caps = field(default_factory=Caps)
 
     may_change = MODELS_MAY_CHANGE
     alike = ALIKE
@@ -56,6 +65,7 @@ class LabellingJob:
             "seed": self.seed,
             "judges": [task.as_json() for task in self.tasks],
             "models": {name: e.model_dump(mode="json") for name, e in self.models.items()},
+            **capped(self.caps),
         }
 
     @property
@@ -180,8 +190,7 @@ async def _pilot_then(
     items: Iterator[JudgedItem], work: Callable[[JudgedItem], Awaitable[None]], width: int
 ) -> None:
     """The first item alone, so that the others find their shared prefix; then the others."""
-    for first in islice(items, 1):
-        await work(first)
+    await windowed(islice(items, 1), work, 1)
     await windowed(items, work, width)
 
 

@@ -7,10 +7,12 @@ note.verdicts, note.made_up
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from habitus.errors import StoreError
+from habitus.models import Caps
 from habitus.running import read_made_up
 from habitus.store import RunDir
 
@@ -49,6 +51,11 @@ class Labelling(BaseModel):
     made_up: tuple[str, ...] = ()
     totals: dict[str, int]
     verdicts: tuple[VerdictNote, ...] = ()
+
+
+def capped(caps: Caps) -> dict[str, Any]:
+    """What the configuration of a run says of its caps; nothing where it has none."""
+    return {"limits": caps.model_dump(mode="json")} if caps.limits else {}
 
 
 def keep_labelling(run: RunDir, note: Labelling) -> None:

@@ -11,12 +11,16 @@ from habitus.models.entry import ModelEntry, Opening, Price, open_model, read_en
 from habitus.models.model import CallLog, ChatModel
 from habitus.models.quirks import Quirks
 from habitus.models.recorded import Counters, Recorded
+from habitus.models.spending import Budget, Caps, NotAskedError
 
 __all__ = [
+    "Budget",
     "CallLog",
+    "Caps",
     "ChatModel",
     "Counters",
     "ModelEntry",
+    "NotAskedError",
     "Opening",
     "Price",
     "Quirks",

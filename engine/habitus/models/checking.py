@@ -98,7 +98,8 @@ async def check_model(
         if name == "reply" and findings[0].status is Status.FAILED:
             return findings
     findings += [_reasoning(asking.replies), _latency(asking.replies)]
-    return [*findings, *_quirks(before, getattr(model, "quirks", None))]
+    findings += _quirks(before, getattr(model, "quirks", None))
+    return [*findings, *await _context(model)]
 
 
 async def _run(name: str, check: Check, asking: _Asking) -> Finding:
@@ -259,6 +260,20 @@ def _quirks(before: Quirks | None, after: Quirks | None) -> list[Finding]:
     learned = after.model_dump(mode="json", include=set(fields))
     pairs = ", ".join(f"{name}: {json.dumps(learned[name])}" for name in fields)
     return [Finding("quirks", Status.NO, f"write into the entry: quirks: {{{pairs}}}")]
+
+
+async def _context(model: ChatModel) -> list[Finding]:
+    """What the server lists as the context length: histories that do not fit are then foreseen."""
+    listed = getattr(model, "listed_context", None)
+    if listed is None:
+        return []
+    length = await listed()
+    if length is None:
+        said = "the server does not list it; write context_length into the entry if you know it"
+        return [Finding("context length", Status.UNCLEAR, said)]
+    return [
+        Finding("context length", Status.YES, f"write into the entry: context_length: {length}")
+    ]
 
 
 def _accepted(reply: Reply, change: str) -> tuple[Status, str]:

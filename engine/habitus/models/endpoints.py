@@ -85,14 +85,21 @@ class Endpoint:
 
     async def post(self, body: bytes, seconds: float) -> Answer:
         """Send one request; ``seconds`` bound connecting and reading."""
+        return await self._try("POST", self._address, body, seconds)
+
+    async def models(self, seconds: float) -> Answer:
+        """Ask for the server's list of models, within some seconds."""
+        return await self._try("GET", f"{self.base_url}/models", None, seconds)
+
+    async def _try(self, method: str, address: str, body: bytes | None, seconds: float) -> Answer:
         import aiohttp  # noqa: PLC0415  (heavy, and most commands send nothing)
 
         session = self._session or self._open()
         limit = aiohttp.ClientTimeout(total=seconds, connect=min(seconds, _CONNECT_TIMEOUT))
         try:
             # A redirect is answered as an error: it could carry the key to another host.
-            async with session.post(
-                self._address, data=body, timeout=limit, allow_redirects=False
+            async with session.request(
+                method, address, data=body, timeout=limit, allow_redirects=False
             ) as response:
                 answer = await _read(response)
         except TimeoutError:
@@ -101,8 +108,7 @@ class Endpoint:
             return Answer(fault="connection")
         # Before anything is read or cut: half a key in a cut text would not be found again.
         if self._secret and self._secret.encode() in answer.body:
-            body = answer.body.replace(self._secret.encode(), b"[key]")
-            return replace(answer, body=body)
+            return replace(answer, body=answer.body.replace(self._secret.encode(), b"[key]"))
         return answer
 
     def _open(self) -> aiohttp.ClientSession:

@@ -59,12 +59,17 @@ Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Price(ContentModel):
-    """What a million tokens cost. Without ``cached_input``, cached tokens cost as others do."""
+    """What a million tokens cost. Without ``cached_input``, cached tokens cost as others do.
+
+    ``date`` and ``source`` say since when and from where it is known.
+    """
 
     input: Money
     output: Money
     cached_input: Money | None = None
     currency: str = "USD"
+    date: str = ""
+    source: str = ""
 
     def cost(self, usage: Usage) -> float | None:
         """What a call cost, in ``currency``; None where the server did not count tokens."""

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from habitus.errors import ModelError
+from habitus.models.context import listed_length
 from habitus.models.endpoints import Answer, Endpoint, endpoint_for
 from habitus.models.entry import ModelEntry, Opening
 from habitus.models.quirks import Quirks
@@ -29,6 +30,7 @@ from habitus.records import Outcome, Reply, Request
 
 MOST_LEARNED = 8  # changes one call may go through before its rejection stands
 _LEAST_TIME = 0.001
+_LIST_SECONDS = 30.0
 _PASSING = frozenset({"timeout", "connection"})
 _REFUSING = frozenset({400, 403, 422, 451})
 _OUTCOMES = {
@@ -67,6 +69,11 @@ class OpenAIModel:
     def quirks(self) -> Quirks:
         """The quirks in force: those of the entry and those learned since."""
         return self._encoder.quirks
+
+    async def listed_context(self) -> int | None:
+        """The context length that the server's list of models gives, where it gives one."""
+        answer = await self._endpoint.models(_LIST_SECONDS)
+        return listed_length(answer.body, self._entry.model) if answer.status == 200 else None
 
     async def aclose(self) -> None:
         """Leave the endpoint; the last model there closes its connections."""

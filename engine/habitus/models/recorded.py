@@ -16,6 +16,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from habitus.models.model import CallLog, ChatModel
+from habitus.models.quirks import Quirks
+from habitus.models.spending import Purse
 from habitus.records import Outcome, Reply, Request, call_key
 
 ALIKE = 20
@@ -70,10 +72,16 @@ class Recorded:
     """A model with a log; itself a ``ChatModel``."""
 
     def __init__(
-        self, model: ChatModel, identity: str, log: CallLog, fresh: Collection[str] = ()
+        self,
+        model: ChatModel,
+        identity: str,
+        log: CallLog,
+        fresh: Collection[str] = (),
+        purse: Purse | None = None,
     ) -> None:
         """``fresh`` names stages whose stored answers are ignored and asked for once more."""
         self.counters = Counters()
+        self._purse = purse
         self._fresh = frozenset(fresh)
         self._renewed: set[bytes] = set()
         self._model = model
@@ -86,12 +94,22 @@ class Recorded:
         """The name of the model's entry."""
         return self._model.name
 
+    @property
+    def quirks(self) -> Quirks | None:
+        """The quirks in force, where the backend learns any."""
+        found = getattr(self._model, "quirks", None)
+        return found if isinstance(found, Quirks) else None
+
     async def aclose(self) -> None:
         """Close the model; the log belongs to whoever opened it."""
         await self._model.aclose()
 
     async def complete(self, request: Request) -> Reply:
-        """The stored reply of a request, or a new one once it is durable."""
+        """The stored reply of a request, or a new one once it is durable.
+
+        Raises:
+            NotAskedError: it is not stored, and the budget is used up.
+        """
         key = call_key(self._identity, request)
         reply = None
         while reply is None:
@@ -115,15 +133,26 @@ class Recorded:
 
     async def _ask(self, key: bytes, request: Request) -> Reply:
         running = self._running[key] = asyncio.get_running_loop().create_future()
-        self.counters.in_flight += 1
         reply = None
         try:
-            answer = replace(await self._model.complete(request), key=key, stored=False)
+            answer = replace(await self._paid(request), key=key, stored=False)
             self.counters.made(answer)
             await self._log.add(key, request, answer, self.name)
             reply = answer
         finally:
-            self.counters.in_flight -= 1
             del self._running[key]
             running.set_result(reply)
         return reply
+
+    async def _paid(self, request: Request) -> Reply:
+        """The answer to a request that the budget has room for."""
+        held = await self._purse.reserve(request) if self._purse else None
+        self.counters.in_flight += 1
+        answer = None
+        try:
+            answer = await self._model.complete(request)
+        finally:
+            self.counters.in_flight -= 1
+            if self._purse and held:
+                self._purse.settle(held, answer)
+        return answer

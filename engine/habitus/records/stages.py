@@ -149,7 +149,8 @@ class Response(StageRecord):
     """The answer of a target in a setting.
 
     ``text`` is what is scored; ``working`` is the visible reasoning that a setting asks for and
-    ``reasoning`` the model's own, both kept apart. ``history`` is the digest of the history.
+    ``reasoning`` the model's own, both kept apart. ``history`` is the digest of the history, and
+    ``dropped`` lists the numbers of its sessions that were not shown, since they did not fit.
     """
 
     target: str
@@ -161,6 +162,7 @@ class Response(StageRecord):
     working: str = ""
     reasoning: str = ""
     history: str = ""
+    dropped: tuple[int, ...] = ()
     calls: tuple[str, ...] = ()
 
 

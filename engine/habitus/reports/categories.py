@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from habitus.corpora.shares import Share
-from habitus.reports.pages import Page, Skipped, even_chunks, numbered
+from habitus.reports.pages import Numbers, Page, Skipped, even_chunks, numbered
 from habitus.reports.style import LINE, PALETTE, label, line_count, new_figure, title, title_height
 from habitus.reports.tilemap import Tile, draw_tiles, heads
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _ROWS, _COLUMNS = 40, 10
 _ROW, _COLUMN, _LABELS = 0.18, 0.52, 1.65  # inches
 _NONE = "(none)"
+_HEADING = "Categories: per cent of each country's posts"
 
 
 def category_pages(shares: Sequence[Share] | None) -> Iterator[Page | Skipped]:
@@ -39,7 +40,27 @@ def category_pages(shares: Sequence[Share] | None) -> Iterator[Page | Skipped]:
         for there in even_chunks(columns, _COLUMNS)
     ]
     for name, (some, there) in numbered("categories", parts):
-        yield Page(name, partial(_draw, both, some, there))
+        yield Page(
+            name,
+            _HEADING,
+            f"A table of {len(some)} categories by {len(there)} countries: per cent of the posts.",
+            partial(_draw, both, some, there),
+            partial(_numbers, both, some, there),
+        )
+
+
+def _numbers(
+    shares: Sequence[Share],
+    categories: Sequence[str | None],
+    countries: Sequence[tuple[str | None, int]],
+) -> Numbers:
+    known = [country for country, _ in countries]
+    rows = tuple(
+        (share.country or _NONE, share.category or _NONE, share.n, share.of, share.share)
+        for share in shares
+        if share.category in categories and share.country in known
+    )
+    return Numbers(("country", "category", "posts", "of", "share"), rows)
 
 
 def _draw(
@@ -49,7 +70,6 @@ def _draw(
 ) -> Figure:
     from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415
 
-    heading = "Categories: per cent of each country's posts"
     rows = {_key(name): label(name or _NONE, 30) for name in categories}
     names, wide = heads([name or _NONE for name, _ in countries], (), _COLUMN)
     columns = {
@@ -64,7 +84,7 @@ def _draw(
         tiles[_key(share.category), _key(share.country)] = Tile(share.share / most, _percent(share))
     tall = max(_ROW, LINE * line_count(*rows.values()))
     width = _LABELS + wide * max(3, len(columns))
-    head = LINE * line_count(*columns.values()) + title_height(heading, width)
+    head = LINE * line_count(*columns.values()) + title_height(_HEADING, width)
     figure = new_figure(width, head + tall * len(rows) + 0.1)
     draw_tiles(
         figure.subplots(),
@@ -73,7 +93,7 @@ def _draw(
         columns,
         LinearSegmentedColormap.from_list("shares", ["white", PALETTE[0]]),
     )
-    title(figure, heading)
+    title(figure, _HEADING)
     return figure
 
 

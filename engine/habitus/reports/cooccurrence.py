@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 
 from habitus.framing import Framing, Movement, movements
 from habitus.reports.legends import legend_height, place_legend
-from habitus.reports.pages import Page, Skipped, even_chunks, field_names, marked, numbered, places
+from habitus.reports.pages import (
+    Numbers,
+    Page,
+    Skipped,
+    even_chunks,
+    field_names,
+    marked,
+    numbered,
+    places,
+)
 from habitus.reports.style import (
     GREY,
     LINE,
@@ -24,7 +33,7 @@ from habitus.reports.style import (
     title,
     title_height,
 )
-from habitus.reports.tilemap import Tile, draw_tiles, heads
+from habitus.reports.tilemap import OWN, Tile, draw_tiles, heads
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap
@@ -54,12 +63,36 @@ def cooccurrence_pages(framing: Framing) -> Iterator[Page | Skipped]:
             for columns in even_chunks(there, _COLUMNS)
         ]
         for name, (rows, columns) in numbered("cooccurrence", parts):
-            yield Page(name, partial(_draw, framing, rows, columns))
+            yield Page(
+                name,
+                _heading(framing),
+                f"A table of {len(rows)} pairs of characteristics by {field_names(framing)[0]}: in how "
+                "many parts and levels the first makes the second more frequent, less, or neither.",
+                partial(_draw, framing, rows, columns),
+                partial(_numbers, framing, rows, columns),
+            )
+
+
+def _heading(framing: Framing) -> str:
+    return marked(framing, f"{framing.title}: co-occurrence by {field_names(framing)[0]}")
+
+
+def _numbers(framing: Framing, pairs: Sequence[Pair], there: Sequence[str]) -> Numbers:
+    names = framing.characteristics
+    found = tuple(
+        (
+            *(m.where, names.get(m.cause, m.cause), names.get(m.effect, m.effect)),
+            *(m.rise, m.fall, m.same, m.undefined),
+        )
+        for m in movements(framing)
+        if (m.cause, m.effect) in pairs and m.where in there
+    )
+    columns = (field_names(framing)[0], "cause", "effect", "rise", "fall", "do not move")
+    return Numbers((*columns, "undefined"), found)
 
 
 def _draw(framing: Framing, pairs: Sequence[Pair], there: Sequence[str]) -> Figure:
-    where, _ = field_names(framing)
-    heading = marked(framing, f"{framing.title}: co-occurrence by {where}")
+    heading = _heading(framing)
     rows = {_key(pair): _pair_name(framing, pair) for pair in pairs}
     tiles = _tiles(framing)
     names, wide = heads(there, tiles.values(), _COLUMN)
@@ -123,4 +156,6 @@ def _legend(figure: Figure) -> None:
         Patch(facecolor=_SAME, edgecolor=GREY, linewidth=0.5),
         Patch(facecolor=_SAME, edgecolor=GREY, linewidth=0.5, hatch="////"),
     ]
-    place_legend(figure, list(zip(keys, _KEYS, strict=True)))
+    legend = place_legend(figure, list(zip(keys, _KEYS, strict=True)))
+    for number, patch in enumerate(legend.get_patches()[:3]):
+        patch.set_gid(f"{OWN}-key-{number}")

@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING
 from habitus.framing.results import Delta, Framing, Subset
 from habitus.reports.directions import DeltaTable, Direction, Pair, directions_by_cause
 from habitus.reports.legends import legend_height, place_legend
-from habitus.reports.pages import Page, Skipped, chunks, even_chunks, groups, marked, numbered, rest
+from habitus.reports.pages import (
+    Numbers,
+    Page,
+    Skipped,
+    chunks,
+    even_chunks,
+    groups,
+    marked,
+    numbered,
+    rest,
+)
 from habitus.reports.style import (
     DARK,
     GREY,
@@ -92,7 +102,15 @@ def effect_pages(framing: Framing, panels: Sequence[Direction]) -> Iterator[Page
                 )
             sheet = _Sheet(place, some, whole, left_out)
             for full, part in numbered(name, _parts(sheet, len(framing.levels))):
-                yield Page(full, partial(_draw, table, replace(sheet, subsets=part)))
+                some_of = replace(sheet, subsets=part)
+                yield Page(
+                    full,
+                    _heading(framing, place),
+                    f"Points with intervals: by how much one characteristic changes the probability "
+                    f"of another, for {len(framing.levels)} levels in {len(part)} parts.",
+                    partial(_draw, table, some_of),
+                    partial(_numbers, table, some_of),
+                )
 
 
 def _parts(sheet: _Sheet, levels: int) -> list[list[Subset]]:
@@ -104,8 +122,7 @@ def _draw(table: DeltaTable, sheet: _Sheet) -> Figure:
     framing = table.framing
     rows = _rows(sheet, len(framing.levels))
     depth = rows[-1].y + (len(framing.levels) + _GAP) / 2
-    heading = f"{framing.title}: {sheet.place}" if sheet.place else framing.title
-    heading = marked(framing, f"{heading}, differences in probability")
+    heading = _heading(framing, sheet.place)
     keys = [*(label(level, 40) for level in framing.levels), *_KEYS]
     around = title_height(heading, WIDE) + legend_height(keys, WIDE) + _ROOM
     figure = new_figure(WIDE, depth * _MARK + around)
@@ -118,6 +135,32 @@ def _draw(table: DeltaTable, sheet: _Sheet) -> Figure:
     title(figure, heading)
     _legend(figure, framing.levels)
     return figure
+
+
+def _heading(framing: Framing, place: str) -> str:
+    heading = f"{framing.title}: {place}" if place else framing.title
+    return marked(framing, f"{heading}, differences in probability")
+
+
+def _numbers(table: DeltaTable, sheet: _Sheet) -> Numbers:
+    names = table.framing.characteristics
+    pairs = [pair for panel in sheet.panels for pair in panel.pairs.values()]
+    found = [
+        table.delta(subset, pair, level)
+        for subset in sheet.subsets
+        for pair in pairs
+        for level in table.framing.levels
+    ]
+    rows = tuple(
+        (
+            *(d.subset.name, names.get(d.cause, d.cause), names.get(d.effect, d.effect), d.level),
+            *(d.delta, d.low, d.high, d.significant, d.rows, d.missing),
+        )
+        for d in found
+        if d is not None
+    )
+    columns = ("part", "cause", "effect", "level", "delta", "low", "high", "significant")
+    return Numbers((*columns, "judged", "missing"), rows)
 
 
 def _rows(sheet: _Sheet, levels: int) -> list[_Row]:

@@ -1,4 +1,4 @@
-"""Every figure of an analysis, written as SVG and PNG.
+"""Every figure of an analysis, written as SVG, PDF and PNG.
 
     paths = write_figures(framing, folder, shares)
     for skipped in skipped_figures(framing, shares):
@@ -11,11 +11,11 @@ levels, subsets or characteristics make a figure taller, and then make more page
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from habitus.content.writing import file_stems
+from habitus.content.writing import file_stems, write_text
 from habitus.corpora.shares import Share
 from habitus.framing.results import Framing
 from habitus.reports.categories import category_pages
@@ -25,6 +25,7 @@ from habitus.reports.effects import effect_pages
 from habitus.reports.pages import Page, Skipped
 from habitus.reports.prevalence import maxim_pages, prevalence_pages
 from habitus.reports.style import drawing, save
+from habitus.tables import csv_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,26 @@ def write_figures(
     Raises:
         UsageError: matplotlib is missing, or a file cannot be written.
     """
-    pages = [page for page in _plan(framing, shares, options) if isinstance(page, Page)]
-    stems = file_stems(page.name for page in pages)
+    pages = [page for page in figure_pages(framing, shares, options) if isinstance(page, Page)]
+    return write_pages(pages, folder)
+
+
+def write_pages(pages: Iterable[Page], folder: Path, *, numbers: bool = False) -> list[Path]:
+    """Draw figures into a folder, with the numbers of each as CSV where they are asked for.
+
+    Raises:
+        UsageError: matplotlib is missing, or a file cannot be written.
+    """
+    pages = list(pages)
     paths = []
-    for page, stem in zip(pages, stems, strict=True):
+    for page, stem in zip(pages, file_stems(page.name for page in pages), strict=True):
         with drawing():
             paths += save(page.draw(), folder / stem)
+        if numbers:
+            found = page.numbers()
+            path = folder / f"{stem}.csv"
+            write_text(path, csv_text(found.columns, found.rows), overwrite=True)
+            paths.append(path)
     return paths
 
 
@@ -69,12 +84,15 @@ def skipped_figures(
     options: FigureOptions | None = None,
 ) -> list[Skipped]:
     """The figures that ``write_figures`` leaves out, and why; nothing is drawn."""
-    return [page for page in _plan(framing, shares, options) if isinstance(page, Skipped)]
+    return [page for page in figure_pages(framing, shares, options) if isinstance(page, Skipped)]
 
 
-def _plan(
-    framing: Framing, shares: Sequence[Share] | None, options: FigureOptions | None
+def figure_pages(
+    framing: Framing,
+    shares: Sequence[Share] | None = None,
+    options: FigureOptions | None = None,
 ) -> Iterator[Page | Skipped]:
+    """Every figure of an analysis, to be drawn when asked for, or why there is none."""
     options = options or FigureOptions()
     yield from prevalence_pages(framing)
     yield from maxim_pages(framing, options.maxims)

@@ -10,6 +10,7 @@ from habitus.reports.style import LINE, line_count
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
 
 def legend_height(texts: Sequence[str], width: float) -> float:
@@ -24,10 +25,10 @@ def _across(texts: Sequence[str], width: float) -> int:
     return min(len(texts), max(1, int(width / (0.062 * longest + 0.5))))
 
 
-def place_legend(figure: Figure, entries: Sequence[tuple[Artist, str]]) -> None:
+def place_legend(figure: Figure, entries: Sequence[tuple[Artist, str]]) -> Legend:
     """Put entries below everything, in as many columns as the width has room for."""
     texts = [text for _, text in entries]
-    figure.legend(
+    return figure.legend(
         [handle for handle, _ in entries],
         texts,
         loc="outside lower left",

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from habitus.framing.results import Framing, Subset
+from habitus.tables import Value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,11 +21,26 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
+class Numbers:
+    """What a figure shows, as a table: numbers in full, undefined is None."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a figure: its name, which becomes that of the files, and how it is drawn."""
+    """One page of a figure.
+
+    ``name`` becomes that of the files. ``heading`` says what it is, ``text`` what can be seen, for
+    people who cannot see it; ``numbers`` gives what is drawn.
+    """
 
     name: str
+    heading: str
+    text: str
     draw: Callable[[], Figure]
+    numbers: Callable[[], Numbers]
 
 
 @dataclass(frozen=True, slots=True)

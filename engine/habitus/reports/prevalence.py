@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from habitus.framing.results import Framing, Prevalence, Subset
 from habitus.reports.bars import Bar, Panel, Sheet, bar_figure, panels_that_fit, rows_that_fit
 from habitus.reports.pages import (
+    Numbers,
     Page,
     Skipped,
     chunks,
@@ -45,7 +46,14 @@ def prevalence_pages(framing: Framing) -> Iterator[Page | Skipped]:
     for place, subsets in groups(framing).items():
         parts = list(_parts(framing, subsets, rows))
         for name, (some, part) in numbered(f"prevalence-{place}".rstrip("-"), parts):
-            yield Page(name, partial(_draw, framing, place, some, part))
+            yield Page(
+                name,
+                marked(framing, f"{framing.title}: {place}" if place else framing.title),
+                f"Bars with intervals: how often each of {len(framing.levels)} levels shows each of "
+                f"{len(part)} characteristics, in a panel for each of {len(some)} parts.",
+                partial(_draw, framing, place, some, part),
+                partial(_numbers, framing, some, part),
+            )
 
 
 def _parts(
@@ -63,6 +71,19 @@ def _draw(framing: Framing, place: str, subsets: Sequence[Subset], rows: Sequenc
     heading = marked(framing, f"{framing.title}: {place}" if place else framing.title)
     panels = [_panel(framing, subset, rest(subset) if place else subset.name) for subset in subsets]
     return bar_figure(Sheet(heading, panels, _names(framing, rows), framing.levels, _ACROSS))
+
+
+def _numbers(framing: Framing, subsets: Sequence[Subset], rows: Sequence[str]) -> Numbers:
+    columns = ("part", "characteristic", "level", "estimate", "low", "high", "cases", "judged")
+    found = tuple(
+        (
+            *(p.subset.name, framing.characteristics[p.characteristic], p.level),
+            *(p.estimate, p.low, p.high, p.cases, p.rows, p.missing),
+        )
+        for p in framing.prevalences
+        if p.subset in subsets and p.characteristic in rows
+    )
+    return Numbers((*columns, "missing"), found)
 
 
 def _panel(framing: Framing, subset: Subset, name: str) -> Panel:
@@ -89,19 +110,44 @@ def maxim_pages(framing: Framing, maxims: Sequence[str]) -> Iterator[Page | Skip
     else:
         most = rows_that_fit(there, framing.levels, -(-len(found) // _MAXIMS_ACROSS))
         for name, part in numbered("maxims", even_chunks(list(there), most)):
-            yield Page(name, partial(_draw_maxims, framing, found, part))
+            yield Page(
+                name,
+                _maxims_heading(framing),
+                f"Bars: the share of judged answers in which each of {len(found)} maxims is violated, "
+                f"by {field_names(framing)[0]} and level; strokes are the estimates in one part.",
+                partial(_draw_maxims, framing, found, part),
+                partial(_maxim_numbers, framing, found, part),
+            )
 
 
 def _draw_maxims(framing: Framing, maxims: Sequence[str], rows: Sequence[str]) -> Figure:
-    where, part = field_names(framing)
-    heading = marked(framing, f"{framing.title}: maxims by {where}")
+    _, part = field_names(framing)
     panels = [
         Panel(label(framing.characteristics[maxim], 22), _pooled(framing, maxim))
         for maxim in maxims
     ]
     names = {place: place for place in rows}
-    sheet = Sheet(heading, panels, names, framing.levels, _MAXIMS_ACROSS)
+    sheet = Sheet(_maxims_heading(framing), panels, names, framing.levels, _MAXIMS_ACROSS)
     return bar_figure(sheet, [(_tick_mark(), f"estimate in one {label(part, 40)}")])
+
+
+def _maxims_heading(framing: Framing) -> str:
+    return marked(framing, f"{framing.title}: maxims by {field_names(framing)[0]}")
+
+
+def _maxim_numbers(framing: Framing, maxims: Sequence[str], rows: Sequence[str]) -> Numbers:
+    found = tuple(
+        (where, framing.characteristics[maxim], level, bar.value, *_ends(bar.ticks))
+        for maxim in maxims
+        for (where, level), bar in _pooled(framing, maxim).items()
+        if where in rows
+    )
+    columns = (field_names(framing)[0], "maxim", "level", "share of judged answers")
+    return Numbers((*columns, "lowest estimate of a part", "highest"), found)
+
+
+def _ends(ticks: Sequence[float]) -> tuple[float | None, float | None]:
+    return min(ticks, default=None), max(ticks, default=None)
 
 
 def _pooled(framing: Framing, maxim: str) -> dict[tuple[str, str], Bar]:

@@ -3,7 +3,7 @@
     with drawing():
         figure = new_figure(WIDE, 3.0)
         ...
-        save(figure, folder / "prevalence")      # prevalence.svg and prevalence.png
+            save(figure, folder / "prevalence")  # prevalence.svg, prevalence.pdf and prevalence.png
 
 Colours are those of Okabe and Ito, which people tell apart with any kind of colour vision; each has
 a hatch and a marker beside it, so that print without colour says the same. Shares are coloured with
@@ -15,6 +15,8 @@ Nothing of matplotlib's settings is left changed, and those of the user play no 
 
 from __future__ import annotations
 
+import io
+import re
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
@@ -40,6 +42,7 @@ LINE = 0.125  # inches of a line of text
 #: Okabe and Ito without yellow, of which lines are not seen on white. The first four are the four
 #: that lie farthest apart for whichever colour vision tells them apart least.
 PALETTE = ("#0072B2", "#D55E00", "#56B4E9", "#CC79A7", "#E69F00", "#009E73", "#000000")
+_NO_XML = re.compile("[\ufffe\uffff]")  # an SVG file cannot hold them
 _HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "||||", "oooo", "++++")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 _SETTINGS: dict[str, Any] = {
@@ -70,6 +73,7 @@ _SETTINGS: dict[str, Any] = {
     "axes.unicode_minus": True,
     "svg.fonttype": "none",
     "svg.hashsalt": "habitus",
+    "pdf.fonttype": 42,  # text that can be searched, and fonts that journals take
     "savefig.dpi": 300,
 }
 
@@ -123,28 +127,47 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
+#: What is left out of each kind of file: dates, and the version of what drew it.
+_METADATA: dict[str, dict[str, None]] = {
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "png": {"Software": None},
+}
+
+
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as SVG and PNG, without a date in them.
+    """Write a figure as SVG, PDF and PNG, without a date in them.
 
     Raises:
         UsageError: the files cannot be written.
     """
-    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png")]
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in _METADATA]
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
-        with warnings.catch_warnings():
-            # PNG shows a box for a script that the font lacks; SVG holds the text itself.
-            warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
-            figure.savefig(paths[0], metadata={"Date": None, "Creator": None})
-            figure.savefig(paths[1], metadata={"Software": None})
+        for path, (kind, without) in zip(paths, _METADATA.items(), strict=True):
+            _save(figure, path, kind, without)
     except OSError as error:
         raise UsageError(f"{stem} cannot be written: {error.strerror}") from None
     return paths
 
 
+def svg_bytes(figure: Figure) -> bytes:
+    """A figure as the bytes of its SVG file."""
+    out = io.BytesIO()
+    _save(figure, out, "svg", _METADATA["svg"])
+    return out.getvalue()
+
+
+def _save(figure: Figure, to: Path | io.BytesIO, kind: str, without: dict[str, None]) -> None:
+    with warnings.catch_warnings():
+        # PNG and PDF show a box for a script that the font lacks; SVG holds the text itself.
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
+        figure.savefig(to, format=kind, metadata=without)
+
+
 def label(text: str, width: int = 24) -> str:
     """A name as it is drawn: safe to show, in lines of about so many letters."""
-    safe = safe_text(text, lines=False)
+    safe = _NO_XML.sub("\ufffd", safe_text(text, lines=False))
     return "\n".join(textwrap.wrap(safe, width, break_on_hyphens=True)) or safe
 
 

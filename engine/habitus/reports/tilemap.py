@@ -2,6 +2,9 @@
 
 The text says what the colour means, so that nobody has to read the colour. A cell of which nothing
 is known is hatched; a cell of nothing is not the cell of a zero.
+
+What has a meaning by its colour carries an id that begins with ``OWN``: whoever shows the figure on
+another ground leaves it as it is.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from habitus.reports.style import DARK, GREY, SIZE, UNDEFINED, bare, label, light
 
+OWN = "own-colour"
 _LETTER = 0.064  # inches, of the smallest size
 
 if TYPE_CHECKING:
@@ -49,6 +53,7 @@ def draw_tiles(
                 Rectangle(
                     (x, y), 1, 1, facecolor=colour, edgecolor="white" if known else GREY,
                     linewidth=0.8 if known else 0, hatch=None if known else "////",
+                    gid=f"{OWN}-{x}-{y}" if known else None,
                 )
             )  # fmt: skip
             _write(axes, x, y, tile, dark=not known or light(colour))
@@ -72,6 +77,7 @@ def _write(axes: Axes, x: int, y: int, tile: Tile, *, dark: bool) -> None:
         linespacing=1.0,
         color=DARK if dark else "white",
         bbox=paper,
+        gid=None if paper else f"{OWN}-text-{x}-{y}",
     )
 
 

@@ -7,6 +7,7 @@ opens the models and the run, goes on where an earlier session stopped, and leav
 written out. The package knows neither experiments nor judges: they are jobs.
 """
 
+from habitus.running.account import caps_in, open_budget
 from habitus.running.job import (
     ALIKE,
     MODELS_MAY_CHANGE,
@@ -17,8 +18,9 @@ from habitus.running.job import (
     RunSummary,
     Silent,
 )
+from habitus.running.learning import read_learned
 from habitus.running.madeup import read_made_up
-from habitus.running.ordering import pilot_first, together, windowed
+from habitus.running.ordering import gathered, pilot_first, together, windowed
 from habitus.running.session import DONE, Session, run_job
 
 __all__ = [
@@ -32,7 +34,11 @@ __all__ = [
     "RunSummary",
     "Session",
     "Silent",
+    "caps_in",
+    "gathered",
+    "open_budget",
     "pilot_first",
+    "read_learned",
     "read_made_up",
     "run_job",
     "together",

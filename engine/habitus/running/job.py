@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from habitus.errors import HabitusError
-from habitus.models import ModelEntry, Recorded, open_model
+from habitus.models import Caps, ModelEntry, Recorded, open_model
 from habitus.models.entry import Factory
+from habitus.models.spending import Reached
 from habitus.records import Outcome, StageRecord
 from habitus.store import RunDir
 
@@ -28,6 +29,7 @@ MODELS_MAY_CHANGE = frozenset(
         "models.*.retries",
         "models.*.price.*",
         "models.*.price",
+        "limits.*",
     }
 )
 #: A run stops when so many first calls of a model all fail alike, where nothing else is said.
@@ -97,6 +99,11 @@ class Job(Protocol):
         """The run stops when this many first calls of a model all failed alike."""
         ...
 
+    @property
+    def caps(self) -> Caps:
+        """The most that the run may spend."""
+        ...
+
     def begin(self, run: RunDir) -> None:
         """Keep in the run what it takes to read it."""
         ...
@@ -146,6 +153,7 @@ class RunSummary:
     ``calls`` and ``hits`` are of this session. ``outcomes`` are those of the answers that the run
     rests on, by model (an answer that failed and was asked for again is not among them), and
     ``records`` those of its records, by table. ``unchanged``: there was nothing left to do.
+    ``reached``: the cap that ended it; what was not asked is not there, and the run can go on.
     """
 
     out: Path
@@ -154,6 +162,7 @@ class RunSummary:
     outcomes: Mapping[str, Mapping[Outcome, int]]
     records: Mapping[str, Mapping[Outcome, int]]
     unchanged: bool = False
+    reached: Reached | None = None
 
     @property
     def failed_shares(self) -> dict[str, float]:
@@ -161,11 +170,12 @@ class RunSummary:
 
         An answer that came but could not be read is a failed record and no failed call. Attempts
         at sessions are left out: a failed one is followed by another, and histories count what
-        could not be made.
+        could not be made. A prompt that did not fit is no failed call either: it may have been
+        asked for with less history, and is a failed record otherwise.
         """
         calls: Counter[Outcome] = Counter()
         for found in self.outcomes.values():
-            calls.update(found)
+            calls.update({o: n for o, n in found.items() if o is not Outcome.OVERFLOW})
         shares = {"calls": _failed(calls)}
         return shares | {t: _failed(n) for t, n in self.records.items() if t != "attempts"}
 

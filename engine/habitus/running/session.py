@@ -1,8 +1,8 @@
 """One process working on a run: it goes on where an earlier one stopped.
 
 Answers that are stored are found by their keys and not asked for again. Whatever ends a session
-(all done, an interrupt, a full disk), what was answered is on the disk, and the records of every
-table are written out in the order of their ids.
+(all done, an interrupt, a full disk, a cap on what it may spend), what was answered is on the disk,
+and the records of every table are written out in the order of their ids.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from typing import Any
 import orjson
 
 from habitus.errors import StoreError
-from habitus.models import CallLog, ChatModel, Opening, Recorded
+from habitus.models import Budget, CallLog, ChatModel, NotAskedError, Opening, Recorded
+from habitus.models.spending import Reached, check_prices
 from habitus.records import Outcome, StageRecord
+from habitus.running.account import inherited, open_budget
 from habitus.running.job import (
     Job,
     JobRequest,
@@ -27,6 +29,7 @@ from habitus.running.job import (
     RunSummary,
     Silent,
 )
+from habitus.running.learning import keep_learned
 from habitus.running.madeup import keep_made_up
 from habitus.store import RunDir, is_run
 
@@ -34,13 +37,14 @@ DONE = "done.json"
 
 
 def run_job(job: Job, request: JobRequest, observer: Observer | None = None) -> RunSummary:
-    """Run a job, or go on with it.
+    """Run a job, or go on with it. One that reaches a cap is a valid run, with ``reached`` set.
 
     Raises:
         ConfigChangedError: the directory holds a run of another configuration.
         ModelError: a model cannot be opened; a new run is then not made.
         RunStoppedError: the first calls of a model all failed alike.
         StoreError: the run cannot be read or written.
+        UsageError: money is capped, and what a model costs is not known.
     """
     with contextlib.ExitStack() as open_runs:
         run = _existing(job, request)
@@ -49,6 +53,7 @@ def run_job(job: Job, request: JobRequest, observer: Observer | None = None) -> 
             note = _done(job, run, request)
             if note is not None:
                 return _unchanged(job, request, run, note)
+        check_prices(job.caps, job.models)
         session = Session(job, request, observer or Silent(), open_runs, run)
         try:
             with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -78,6 +83,7 @@ class Session:
         self._observer = observer
         self._open_runs = open_runs
         self._run = run
+        self._budget: Budget | None = None
         self._earlier: dict[str, set[str]] = {}
 
     @property
@@ -93,7 +99,8 @@ class Session:
             if self._run is None:
                 self._run = self._open_runs.enter_context(_new(self._job, self._request))
             self._begin(models)
-            await self._job.work(self)
+            with contextlib.suppress(NotAskedError):  # what it is about is left out
+                await self._job.work(self)
 
     async def put(self, table: str, record: StageRecord) -> None:
         """Keep a record, tell the observer, and stop when nothing can succeed."""
@@ -113,13 +120,16 @@ class Session:
         """Write out what there is; called however the session ended."""
         if self.models:  # else it never began, and the error that ended it is all there is to say
             self._observer.end()
+            keep_learned(self.store, self.models, self._job.models)
             self.store.records.export()
             self._job.leave(self.store)
 
     def finish(self) -> RunSummary:
-        """Note that all that was asked for is done and written out."""
+        """Note that all that was asked for is done and written out, unless a cap ended it."""
         outcomes = {name: model.counters.outcomes for name, model in self.models.items()}
         summary = _summary(self.store, self.models.values(), outcomes)
+        if self._reached is not None:
+            return replace(summary, reached=self._reached)
         failed = sum(found.get(Outcome.ERROR, 0) for found in summary.records.values())
         note = {
             **self._job.asked(),
@@ -129,11 +139,21 @@ class Session:
         self.store.write(DONE, orjson.dumps(note))
         return summary
 
+    @property
+    def _reached(self) -> Reached | None:
+        return self._budget.reached if self._budget else None
+
     def _begin(self, models: Mapping[str, ChatModel]) -> None:
         _keep(self._job, self._request, self.store)
+        self._budget = open_budget(self.store, self._job.caps, self._job.models)
         for name, model in models.items():
-            identity = self._job.models[name].identity(name)
-            self.models[name] = Recorded(model, identity, self.store.calls, self._request.fresh)
+            self.models[name] = Recorded(
+                model,
+                self._job.models[name].identity(name),
+                self.store.calls,
+                self._request.fresh,
+                self._budget.purse(name) if self._job.caps.limits else None,
+            )
         self._observer.begin(self.store, self.models)
 
     @contextlib.asynccontextmanager
@@ -171,7 +191,8 @@ def _existing(job: Job, request: JobRequest) -> RunDir | None:
 def _new(job: Job, request: JobRequest) -> RunDir:
     """A new run, empty or with the answers of the run it is forked from."""
     if request.fork is not None:
-        return RunDir.fork(request.fork, request.out, job.config, job.manifest)
+        manifest = {**job.manifest, **inherited(request.fork)}
+        return RunDir.fork(request.fork, request.out, job.config, manifest)
     return RunDir.create(request.out, job.config, job.manifest)
 
 

@@ -36,7 +36,7 @@ from habitus.statistics.intervals import (
 )
 from habitus.statistics.rates import Rate, harmonic_mean, harmonic_means, ratio
 from habitus.statistics.resampling import FloatArray, IntArray, resample_counts
-from habitus.statistics.student import student_quantile
+from habitus.statistics.student import student_quantile, student_two_sided
 from habitus.statistics.wald import Estimate, combination, log_odds_test, probability
 
 __all__ = [
@@ -71,4 +71,5 @@ __all__ = [
     "resampled_interval",
     "spearman",
     "student_quantile",
+    "student_two_sided",
 ]

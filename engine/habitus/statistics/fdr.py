@@ -31,6 +31,6 @@ def benjamini_hochberg(
     adjusted: list[float | None] = [None] * len(values)
     least = 1.0
     for rank, (p, i) in reversed(list(enumerate(sorted(tests), start=1))):
-        least = min(least, p * made / rank)
+        least = min(least, p * (made / rank))  # so rounded, q is never below p
         adjusted[i] = least
     return adjusted

@@ -28,7 +28,8 @@ from habitus.statistics.resampling import FloatArray, IntArray
 
 Correlation = Literal["exchangeable", "independence"]
 Covariance = Literal["robust", "bias_reduced"]
-_CLOSE = 1e-6  # norm of the score at the solution
+_CLOSE = 1e-9  # norm of the score at the solution
+_FAR = 30.0  # a log-odds beyond which a probability is 0 or 1 but for rounding
 _EDGE = 1e-8  # a correlation nearer to what it can be at most cannot be inverted
 
 
@@ -77,7 +78,8 @@ class BinaryRows:
 class Fit:
     """Log-odds of the cells that have rows, and their covariance.
 
-    ``coefficients[place[c]]`` belongs to cell ``c`` of :attr:`BinaryRows.cells`. ``correlation`` is
+    ``coefficients[place[c]]`` belongs to cell ``c`` of :attr:`BinaryRows.cells`, and ``rows`` counts
+    the rows of each cell in the same order: what a variance is zero beside. ``correlation`` is
     the estimated working correlation; None where rows were taken as independent, which
     ``fallback`` says was not what had been asked for.
     """
@@ -85,6 +87,7 @@ class Fit:
     place: dict[int, int]
     coefficients: FloatArray
     covariance: FloatArray
+    rows: IntArray
     correlation: float | None = None
     fallback: bool = False
 
@@ -104,8 +107,9 @@ class StatsmodelsGee:
     """The reference: ``statsmodels.genmod.GEE`` on indicators of cells.
 
     Where an exchangeable correlation has no estimate (no two rows share a cluster) or one that no
-    correlation can have (labels that agree almost everywhere), rows are weighed as independent ones;
-    the sandwich holds all the same.
+    correlation can have (labels that agree almost everywhere), or where the solver never settles or
+    runs away to probabilities of 0 and 1, rows are weighed as independent ones; the sandwich holds
+    all the same.
 
     Args:
         rounds: how often the solver may go round before a fit counts as not converging.
@@ -123,7 +127,8 @@ class StatsmodelsGee:
         order = np.argsort(rows.group, kind="stable")
         cells, inverse = np.unique(rows.cells[order], return_inverse=True)
         outcome = rows.outcome[order].astype(np.float64)
-        shares = np.bincount(inverse, outcome) / np.bincount(inverse)
+        counts = np.bincount(inverse)
+        shares = np.bincount(inverse, outcome) / counts
         if ((shares <= 0) | (shares >= 1)).any():
             raise NotEstimable("all outcomes of a cell are the same")
         problem = _Problem(outcome, inverse, rows.group[order], np.log(shares / (1 - shares)))
@@ -132,11 +137,11 @@ class StatsmodelsGee:
         if wanted and problem.has_pairs:
             found = self._solve(problem, self._gee.cov_struct.Exchangeable(), options.covariance)
             if found is not None:
-                return Fit(place, *found)
+                return Fit(place, *found[:2], counts, found[2])
         found = self._solve(problem, self._gee.cov_struct.Independence(), options.covariance)
         if found is None:
             raise NotEstimable("the fit gives no finite numbers")
-        return Fit(place, found[0], found[1], None, fallback=wanted)
+        return Fit(place, *found[:2], counts, None, fallback=wanted)
 
     def _solve(
         self, problem: _Problem, structure: Any, covariance: Covariance
@@ -161,14 +166,16 @@ class StatsmodelsGee:
             except (ArithmeticError, ValueError, np.linalg.LinAlgError):
                 return None
         correlation = float(structure.dep_params or 0.0)
-        if found is None or not problem.lowest + _EDGE < correlation < 1 - _EDGE:
+        if found is None or not found.converged:
             return None
-        if not found.converged:
-            raise NotEstimable("the fit does not converge")
+        if not problem.lowest + _EDGE < correlation < 1 - _EDGE:
+            return None
         values = np.asarray(found.params, dtype=np.float64)
         matrix = np.asarray(found.cov_params(), dtype=np.float64)
-        finite = bool(np.isfinite(values).all() and np.isfinite(matrix).all())
-        return (values, matrix, correlation) if finite else None
+        if not (np.isfinite(values).all() and np.isfinite(matrix).all()):
+            return None
+        # Every cell has rows of both kinds: a probability of 0 or 1 is one that ran away.
+        return None if (np.abs(values) > _FAR).any() else (values, matrix, correlation)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,14 @@
     gap = combination(fit, {a: 1, b: -1})                 # P(a) - P(b), by the delta method
     p = log_odds_test(fit, {a: 1, b: -1})                 # of equal log-odds
 
+With ``df``, degrees of freedom, intervals and tests are those of Student's t: an error that is
+estimated from few clusters is itself uncertain. Without, they are those of the normal.
+
 A standard error that is zero, negative or not finite is no certainty but a fit that says nothing:
-the estimate is then None. So is one that is zero but for rounding: less than a millionth of a
-millionth of the variances it is made of.
+the estimate is then None. So is one that is zero but for rounding and what a solver leaves: less
+than a millionth of a millionth of the variances it is made of, or of what it would be if all rows
+were independent. Clusters that are all alike, such as two answers of three in every one, have such
+a variance, and tell nothing of how clusters differ.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ import numpy as np
 
 from habitus.statistics.gee import Fit
 from habitus.statistics.resampling import FloatArray
+from habitus.statistics.student import student_quantile, student_two_sided
 
 _ROUNDING = 1e-12
 _NORMAL = NormalDist()
@@ -35,18 +41,22 @@ class Estimate:
     p: float
 
 
-def probability(fit: Fit, cell: int, coverage: float = 0.95) -> Estimate | None:
+def probability(
+    fit: Fit, cell: int, coverage: float = 0.95, df: int | None = None
+) -> Estimate | None:
     """The probability of a cell, against .5; its interval is that of the log-odds."""
     found = _contrast(fit, {cell: 1.0})
     if found is None:
         return None
     value, error = found
-    reach = _quantile(coverage) * error
+    reach = _quantile(coverage, df) * error
     low, high = _logistic(value - reach), _logistic(value + reach)
-    return Estimate(_logistic(value), low, high, _two_sided(value / error))
+    return Estimate(_logistic(value), low, high, _two_sided(value / error, df))
 
 
-def combination(fit: Fit, weights: Mapping[int, float], coverage: float = 0.95) -> Estimate | None:
+def combination(
+    fit: Fit, weights: Mapping[int, float], coverage: float = 0.95, df: int | None = None
+) -> Estimate | None:
     """A weighted sum of probabilities of cells, against 0.
 
     Error and interval are on the scale of the sum, by the delta method; the interval is cut where
@@ -58,17 +68,17 @@ def combination(fit: Fit, weights: Mapping[int, float], coverage: float = 0.95) 
     error = _error(fit, slopes)
     if error is None:
         return None
-    reach = _quantile(coverage) * error
+    reach = _quantile(coverage, df) * error
     least = sum(weight for weight in weights.values() if weight < 0)
     most = sum(weight for weight in weights.values() if weight > 0)
     low, high = max(value - reach, least), min(value + reach, most)
-    return Estimate(value, low, high, _two_sided(value / error))
+    return Estimate(value, low, high, _two_sided(value / error, df))
 
 
-def log_odds_test(fit: Fit, weights: Mapping[int, float]) -> float | None:
+def log_odds_test(fit: Fit, weights: Mapping[int, float], df: int | None = None) -> float | None:
     """The p-value of the test that a weighted sum of log-odds is 0."""
     found = _contrast(fit, weights)
-    return None if found is None else _two_sided(found[0] / found[1])
+    return None if found is None else _two_sided(found[0] / found[1], df)
 
 
 def _contrast(fit: Fit, weights: Mapping[int, float]) -> tuple[float, float] | None:
@@ -84,17 +94,30 @@ def _error(fit: Fit, weights: Mapping[int, float]) -> float | None:
     terms: FloatArray = fit.covariance[np.ix_(places, places)]
     slopes = np.array(list(weights.values()))
     products = slopes[:, None] * terms * slopes[None, :]
-    variance, scale = float(products.sum()), float(np.abs(products).sum())
-    if not math.isfinite(variance) or variance <= _ROUNDING * scale:
+    variance = float(products.sum())
+    if not math.isfinite(variance):
+        return None
+    scale = max(float(np.abs(products).sum()), _of_independent_rows(fit, places, slopes))
+    if variance <= _ROUNDING * scale:
         return None
     return math.sqrt(variance)
 
 
-def _quantile(coverage: float) -> float:
-    return _NORMAL.inv_cdf((1 + coverage) / 2)
+def _of_independent_rows(fit: Fit, places: list[int], slopes: FloatArray) -> float:
+    """The variance of a weighted sum of log-odds if no two rows had anything in common."""
+    shares = np.array([_logistic(value) for value in fit.coefficients[places].tolist()])
+    with np.errstate(divide="ignore"):
+        return float((slopes**2 / (fit.rows[places] * shares * (1 - shares))).sum())
 
 
-def _two_sided(z: float) -> float:
+def _quantile(coverage: float, df: int | None) -> float:
+    above = (1 + coverage) / 2
+    return _NORMAL.inv_cdf(above) if df is None else student_quantile(above, df)
+
+
+def _two_sided(z: float, df: int | None) -> float:
+    if df is not None:
+        return student_two_sided(z, df)
     return math.erfc(abs(z) / math.sqrt(2))
 
 

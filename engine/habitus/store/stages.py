@@ -90,6 +90,18 @@ class RecordStore:
         rows = self._reader.rows("SELECT id FROM records WHERE stage = ? ORDER BY id", stage)
         return [name for (name,) in rows]
 
+    def failed(self, stage: str) -> dict[str, Outcome]:
+        """The records of a stage that did not end well, by id; no body is read."""
+        sql = "SELECT id, outcome FROM records WHERE stage = ? AND outcome <> ?"
+        return {name: Outcome(o) for name, o in self._reader.rows(sql, stage, str(Outcome.OK))}
+
+    def under(self, stage: str, start: str, kind: type[R]) -> list[R]:
+        """The records of a stage whose ids begin with a text, by id."""
+        sql = "SELECT id, body FROM records WHERE stage = ? AND id >= ? AND id < ? ORDER BY id"
+        low = plain(start)
+        found = self._reader.rows(sql, stage, low, f"{low}\U0010ffff")
+        return [self._record(stage, name, body, kind) for name, body in found]
+
     def stages(self) -> list[str]:
         """The stages that have records, sorted."""
         return [s for (s,) in self._reader.rows("SELECT DISTINCT stage FROM records ORDER BY 1")]

@@ -1,0 +1,53 @@
+"""Sessions that the filter found fault with: rejected, or kept although something is wrong."""
+
+from __future__ import annotations
+
+from habitus.experiments.materials import Materials
+from habitus.records import Attempt
+from habitus.reports.document.cells import Table, plain_table
+from habitus.store import RunDir
+from habitus.tables import Value
+
+_MOST = 1500
+_MOST_WORDS = 200  # characters
+_ABOUT = (
+    "rejected: not part of the history; flagged: kept, since every attempt had a fault; accepted: "
+    "kept, since the run only reports faults"
+)
+
+
+def rejected_table(run: RunDir, kept: Materials) -> Table:
+    """Every attempt at a session that has a fault, with the reasons; the first 1,500."""
+    rows: list[tuple[Value, ...]] = []
+    others = 0
+    for attempt in run.records.iterate("attempts", Attempt):
+        if not attempt.rejected_for:
+            continue
+        if len(rows) == _MOST:
+            others += 1
+            continue
+        rows.append(
+            (
+                *(kept.personas[attempt.persona].culture, attempt.persona),
+                *(f"s{attempt.number:02d}", attempt.attempt + 1, attempt.kind, attempt.decision),
+                *("; ".join(attempt.rejected_for), _what(attempt)),
+            )
+        )
+    notes = [
+        _ABOUT,
+        *([f"{others:,} more stand in records/attempts.jsonl of the run"] if others else []),
+    ]
+    columns = ("Culture", "Persona", "session", "attempt", "opener", "decision", "reasons", "found")
+    return plain_table("Sessions with a fault", columns, rows, notes, keys=2)
+
+
+def _what(attempt: Attempt) -> str:
+    """Words that revealed something, and norms that were contradicted."""
+    check = attempt.check
+    if check is None:
+        text = attempt.reason
+    else:
+        parts = [*check.lexical_reveals]
+        parts += [f"contradicts {norm}" for norm in check.contradicted]
+        text = "; ".join(parts) or check.reason
+    return f"{text[:_MOST_WORDS]} …" if len(text) > _MOST_WORDS else text
