@@ -37,6 +37,7 @@ _SIGNALS = {
     "SIGTERM": (signal.SIGTERM,),
     "SIGINT": (signal.SIGINT,),
     "SIGINT twice": (signal.SIGINT, signal.SIGINT),
+    "SIGTERM behind a shell": (signal.SIGTERM,),
 }
 
 
@@ -76,17 +77,25 @@ class Command:
     out: Path
     leaves: Callable[[Path], dict[str, bytes]]
 
-    def start(self) -> subprocess.Popen[str]:
-        """The command in a process of its own."""
+    def start(self, *, behind: bool = False) -> subprocess.Popen[str]:
+        """The command in a process of its own; one behind a shell (``&``) ignores interrupts."""
+        interrupts = "SIG_IGN" if behind else "SIG_DFL"
+        first = f"import signal; signal.signal(signal.SIGINT, signal.{interrupts})"
         engine = Path(__file__).parents[1] / "engine"
         return subprocess.Popen(
-            [sys.executable, "-m", "habitus", *self.words],
+            after(first, [sys.executable, "-m", "habitus", *self.words]),
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": str(engine), "KEY": "sk-of-the-kill-tests"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             encoding="utf-8",
         )
+
+
+def after(first: str, command: Sequence[str]) -> list[str]:
+    """A command whose process does something in Python before it becomes the command."""
+    code = f"import os, sys\n{first}\nos.execv(sys.argv[1], sys.argv[1:])"
+    return [sys.executable, "-S", "-c", code, *command]
 
 
 @dataclass
@@ -133,7 +142,7 @@ class Session:
     @property
     def _most_lost(self) -> int:
         """What is in flight; where nothing is said before the end, also what waits for its group."""
-        asked_to_end = self.kill is not None and self.kill.how in {"SIGINT", "SIGTERM"}
+        asked_to_end = self.kill is not None and self.kill.how not in {"SIGKILL", "SIGINT twice"}
         return CONCURRENCY if asked_to_end or self.through else CONCURRENCY + GROUP
 
     def _codes(self) -> set[int]:
@@ -217,7 +226,7 @@ def session(command: Command, server: FaultServer, kill: Kill | None = None) -> 
     """One process, from its start to its end."""
     server.session += 1
     before = durable(command.out)
-    process = command.start()
+    process = command.start(behind=kill is not None and kill.how.endswith("behind a shell"))
     if kill is not None:
         _end(process, server, kill)
     _, err = process.communicate(timeout=_PATIENCE)

@@ -111,7 +111,7 @@ def killed(make: Make, folder: Path, plan: Plan, kills: Iterator[Kill]) -> Distu
     return found
 
 
-@pytest.mark.parametrize(("make", "kills"), [(a_run, 4), (labels, 2)], ids=["run", "judge"])
+@pytest.mark.parametrize(("make", "kills"), [(a_run, 5), (labels, 2)], ids=["run", "judge"])
 def test_a_command_that_is_killed_goes_on_and_leaves_the_same(
     tmp_path: Path, make: Make, kills: int
 ) -> None:

@@ -20,13 +20,12 @@ from fault_server import FaultServer, Plan
 from habitus.errors import StoreError
 from habitus.store import RunDir
 from habitus.store.digests import DIGESTS
-from kill_driver import Command, Kill, durable, session
+from kill_driver import Command, Kill, after, durable, session
 from labelling_fixture import answers, job_of, labelled, written
 from study_fixture import FAST, harbour, helpers, opening, set_options, study_of
 from test_kills import a_run, labels
 
 ENGINE = Path(__file__).parents[1] / "engine"
-NOBODY = 65534
 
 
 @pytest.fixture(scope="module")
@@ -218,15 +217,14 @@ def small_disk(path: Path, kilobytes: int) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(path)], check=True)
 
 
-def limited(words: list[str], folder: Path, before: Callable[[], None]) -> tuple[int, str]:
-    """A command in a process that is held to something before it starts: exit code, stderr."""
+def limited(words: list[str], folder: Path, first: str = "") -> tuple[int, str]:
+    """A command in a process that is held to something first: exit code, stderr."""
     done = subprocess.run(
-        [sys.executable, "-m", "habitus", *words],
+        after(first, [sys.executable, "-m", "habitus", *words]),
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ENGINE), "KEY": "sk-of-the-store-tests"},
         capture_output=True,
         encoding="utf-8",
-        preexec_fn=before,
         timeout=120,
         check=False,
     )
@@ -241,11 +239,8 @@ class TestFull:
     def test_a_full_quota_stops_a_run_and_nothing_stored_is_asked_again(
         self, tmp_path: Path, make: Callable[[Path, str], Command], kilobytes: int
     ) -> None:
-        import resource
-
-        def hold() -> None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes * 1024, kilobytes * 1024))
-
+        limit = kilobytes * 1024
+        hold = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))"
         with FaultServer(Plan(noise={"long": 0.05})) as server:
             it = make(tmp_path, server.url)
             code, err = limited([*it.words], it.folder, hold)
@@ -261,7 +256,7 @@ class TestFull:
         ):
             full = a_run(tmp_path, server.url)
             full = replace(full, out=disk / "run", words=[*full.words[:-1], str(disk / "run")])
-            code, err = limited([*full.words], full.folder, lambda: None)
+            code, err = limited([*full.words], full.folder)
             if not (disk / "run" / "manifest.json").exists():
                 assert code == 2
                 return
@@ -293,12 +288,12 @@ class TestReadOnly:
             subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
             harbour(tmp_path / "study")
             words = ["run", "first", *set_options(FAST), "--out", str(disk / "run")]
-            code, err = limited(words, tmp_path / "study", lambda: None)
+            code, err = limited(words, tmp_path / "study")
             assert code == 2
             assert "cannot be written to" in err
             for reading in (["status", "--verify"], ["results"]):
                 assert command(reading[0], str(disk / "run"), *reading[1:])[0] == 0
-            code, err = limited([*words[:-1], str(disk / "new")], tmp_path / "study", lambda: None)
+            code, err = limited([*words[:-1], str(disk / "new")], tmp_path / "study")
             assert code == 2
             assert "cannot be made" in err
 
