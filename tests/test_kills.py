@@ -99,9 +99,9 @@ def killed(make: Make, folder: Path, plan: Plan, kills: Iterator[Kill]) -> Distu
     leaves, names = undisturbed(make, folder, plan)
     with FaultServer(plan) as server:
         found = disturbed(make(folder / "disturbed", server.url), server, kills)
-        assert not found.problems()
-        stored, asked = durable(found.command.out), {asked.name for asked in server.log}
-        answered = [asked.name for asked in server.log if asked.good and asked.sent]
+    assert not found.problems()
+    stored, asked = durable(found.command.out), {asked.name for asked in server.log}
+    answered = [asked.name for asked in server.log if asked.good and asked.sent]
     assert found.command.leaves(found.command.out) == leaves
     assert names <= stored == asked == set(answered)
     # After a call that failed for good another attempt may be made, which is then forgotten.
