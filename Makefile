@@ -11,7 +11,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 SYNC := UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --frozen --inexact --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-vllm test-slow check lock schemas screenshots bench clean
+.PHONY: help demo test test-vllm test-slow soak check lock schemas screenshots bench clean
 
 help:  ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -48,6 +48,16 @@ test: check  ## everything that CI runs
 
 test-slow: .venv/installed-dev  ## minutes of simulation: coverage of intervals, planted truth
 	$(BIN)/python -m pytest -m slow
+
+# The readers of what people, models and disks give: their tests hold properties of any input.
+READERS := tests/test_fuzz_readers.py tests/test_fault_server.py tests/test_verdicts.py \
+	tests/test_structured.py tests/test_batched_judges.py tests/test_thinking.py \
+	tests/test_content.py tests/test_conversation.py tests/test_cells.py \
+	tests/test_corpora.py::TestEveryLineIsCountedOnce
+
+soak: .venv/installed-dev  ## an hour or two: fifty kills of each command, 2,000 damaged inputs for each reader
+	$(BIN)/python -m pytest -m soak -s
+	$(BIN)/python -m pytest --hypothesis-profile=soak $(READERS)
 
 # An environment of its own: vLLM pins its torch, and the CPU build of it stands on an index of
 # its own unless pip is told of another place. Three packages that vLLM asks for are built for

@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+#: ``make soak``: every property of a reader on 2,000 examples that differ from time to time.
+settings.register_profile("soak", max_examples=2000, deadline=None, print_blob=True)
 
 _ENGINE = str(Path(__file__).resolve().parents[1] / "engine")
 _LOCAL = {"localhost", "127.0.0.1", "::1", "0.0.0.0"}

@@ -182,12 +182,16 @@ def status(number: int, message: str = "it failed", /, **fields: Any) -> Step:
     return raw(json.dumps({"error": {"message": message, **fields}}).encode(), number, headers)
 
 
+def _close(request: web.Request) -> None:
+    if request.transport is not None:  # else the other side was first
+        request.transport.close()
+
+
 def dropped() -> Step:
     """The connection ends before any answer."""
 
     async def step(request: web.Request, _: dict[str, Any]) -> web.StreamResponse:
-        assert request.transport is not None
-        request.transport.close()
+        _close(request)
         return web.Response()
 
     return step
@@ -200,8 +204,7 @@ def half() -> Step:
         response = web.StreamResponse(headers={"Content-Length": "5000"})
         await response.prepare(request)
         await response.write(b'{"choices": [')
-        assert request.transport is not None
-        request.transport.close()
+        _close(request)
         return response
 
     return step

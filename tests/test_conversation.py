@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from habitus.agents import Agent, Conversation, Dialogue, Rules
+from habitus.histories.roles import role_breaks
 from habitus.models.scripted import ScriptedModel
 from habitus.records import (
     Failure,
@@ -277,6 +278,46 @@ class TestFailures:
         refused = Reply(Outcome.REFUSED, "", "content_filter")
         dialogue = await talk(*sides(["Thanks [END]"], ["a", refused]))
         assert (dialogue.end, dialogue.failure) == ("failed", refused.failure)
+
+
+BREAKS = {
+    "As an AI language model, I have no body.": "speaks as the assistant: as an ai",
+    "Sure! How can I help you today?": "speaks as the assistant: how can i help you",
+    "I\u2019m your virtual assistant.": "speaks as the assistant: i'm your virtual assistant",
+    "It hurts.\nASSISTANT: Where does it hurt?": "writes both sides: assistant:",
+    "**User:** It hurts.": "writes both sides: **user:",
+    "I will stay in character.": "steps out of the role: stay in character",
+    "(OOC: shall I go on?)": "steps out of the role: (ooc",
+}
+
+
+class TestRole:
+    """A persona that leaves its role is found by its words; the opener and the assistant are not."""
+
+    @pytest.mark.parametrize(("said", "found"), BREAKS.items())
+    async def test_it_is_counted_with_its_words(self, said: str, found: str) -> None:
+        dialogue = await talk(*sides([said]), 2)
+        assert dialogue.turns[2].text == said
+        (told,) = role_breaks(dialogue.turns)
+        assert told.startswith(found)
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "My sister says the assistant at the chemist helped her.",
+            "How can I help her?",
+            "I asked an AI, it was no use.",
+            "He is quite a character.",
+            "Two things: it burns, and it itches.",
+        ],
+    )
+    async def test_plain_talk_is_none(self, said: str) -> None:
+        assert role_breaks((await talk(*sides([said]), 2)).turns) == ()
+
+    async def test_opener_and_assistant_may_say_anything(self) -> None:
+        assistant = "As an AI assistant: how can I help you? ASSISTANT: Well."
+        dialogue = await talk(*sides(["Well."], [assistant] * 2), 2)
+        assert role_breaks(dialogue.turns) == ()
 
 
 REPLIES = st.sampled_from(

@@ -100,6 +100,17 @@ def test_reveals_by_model_and_by_word_list() -> None:
     assert row.lexical_reveal.value == pytest.approx(1 / 3)
 
 
+def test_personas_out_of_their_role_are_counted() -> None:
+    attempts = [
+        attempt("c0-01", role_breaks=("steps out of the role: roleplay",)),
+        attempt("c0-02"),
+        attempt("c0-03", outcome=Outcome.ERROR, check=None),
+    ]
+    (row, _) = filter_table(attempts, PLAN, QUICK).rows
+    assert (row.role_break.satisfied, row.role_break.judged, row.role_break.missing) == (1, 2, 1)
+    assert row.as_json()["role_break"] == 0.5
+
+
 def test_order_of_attempts_does_not_matter() -> None:
     attempts = [
         attempt(p, number, again, rejected_for=("reveal",) if again else ())

@@ -34,6 +34,7 @@ from habitus.records import (
 )
 from habitus.running import pilot_first
 from habitus.store import RunDir
+from habitus.store.canonical import digest
 from loopback import serving
 from study_fixture import (
     FAST,
@@ -373,6 +374,8 @@ class TestRuns:
         for name in ("date", "source"):
             del config["models"]["small"]["price"][name]
         (path / "experiment.json").write_text(json.dumps(config))
+        manifest = json.loads((path / "manifest.json").read_bytes())
+        (path / "manifest.json").write_text(json.dumps({**manifest, "config": digest(config)}))
         model = Answering()
         run(tmp_path, "run", 9000, **price, model=model)
         assert model.asked == []

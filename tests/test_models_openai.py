@@ -51,6 +51,17 @@ OUTCOMES: dict[str, tuple[loopback.Step, Outcome, str]] = {
         Outcome.REFUSED,
         "flagged_input",
     ),
+    "filter as 400 with a completion in it": (
+        raw(completion({"content": None}, "content_filter"), 400),
+        Outcome.REFUSED,
+        "content_filter",
+    ),
+    "refusal as 400 with a completion in it": (
+        raw(completion({"content": None, "refusal": "I can't help."}), 400),
+        Outcome.REFUSED,
+        "refusal: I can't help.",
+    ),
+    "an answer as 400": (raw(completion({"content": "Rice."}), 400), Outcome.ERROR, "http 400"),
     "empty": (loopback.answer(""), Outcome.UNPARSED, "empty"),
     "white space": (loopback.answer(" \n"), Outcome.UNPARSED, "empty"),
     "null": (loopback.answer(None), Outcome.UNPARSED, "empty"),

@@ -33,7 +33,8 @@ class FilterRow:
     ``adherence``: agreeing norm checks of those that could be told, first attempts.
     ``inferrable``: norm checks that could be told, of all non-neutral ones. ``reveal``: first
     attempts in which the verifier saw an outright reveal; ``lexical_reveal`` in which the word
-    list did. ``decisions`` and ``rejections`` count all attempts; an attempt may be rejected
+    list did. ``role_break``: first attempts in which the persona left its role, of those that are a
+    dialogue. ``decisions`` and ``rejections`` count all attempts; an attempt may be rejected
     for more than one reason.
     """
 
@@ -45,6 +46,7 @@ class FilterRow:
     inferrable: Rate
     reveal: Rate
     lexical_reveal: Rate
+    role_break: Rate
     attempts: int
     failed: Mapping[str, int]
     decisions: Mapping[str, int]
@@ -65,6 +67,7 @@ class FilterRow:
             "inferrable_judged": self.inferrable.judged,
             **_rate_json("reveal", self.reveal),
             **_rate_json("lexical_reveal", self.lexical_reveal),
+            **_rate_json("role_break", self.role_break),
             "attempts": self.attempts,
             "failed": dict(self.failed),
             "decisions": dict(self.decisions),
@@ -94,6 +97,7 @@ class _First:
     checked: int
     reveal: bool | None
     lexical: bool | None
+    role_break: bool | None
 
 
 @dataclass
@@ -138,9 +142,10 @@ def filter_table(
 
 def _first(attempt: Attempt, states: Mapping[str, int]) -> _First:
     check = attempt.check
+    broken = bool(attempt.role_breaks) if attempt.outcome is Outcome.OK else None
     if check is None or check.outcome is not Outcome.OK:
         lexical = bool(check.lexical_reveals) if check is not None else None
-        return _First(attempt.attempt, 0, 0, 0, None, lexical)
+        return _First(attempt.attempt, 0, 0, 0, None, lexical, broken)
     agreeing, told, checked = _norm_checks(check, states)
     return _First(
         attempt.attempt,
@@ -149,6 +154,7 @@ def _first(attempt: Attempt, states: Mapping[str, int]) -> _First:
         checked,
         check.explicit_reveal,
         bool(check.lexical_reveals),
+        broken,
     )
 
 
@@ -183,6 +189,7 @@ def _row(
         inferrable=Rate(adherence.judged, sum(first.checked for first in firsts)),
         reveal=_flags([first.reveal for first in firsts]),
         lexical_reveal=_flags([first.lexical for first in firsts]),
+        role_break=_flags([first.role_break for first in firsts]),
         attempts=sum(part.attempts for part in parts),
         failed=_total([part.failed for part in parts]),
         decisions=_total([part.decisions for part in parts]),

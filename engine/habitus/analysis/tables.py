@@ -128,19 +128,23 @@ def filter_text(found: FilterTable) -> TextTable:
     """The filter's table: first attempts for the rates, all attempts for the counts."""
     columns = (
         *("Culture", "adherence", "n", "told", "of checks", "reveal", "sessions", "lexical"),
-        *("attempts", "rejected for"),
+        *("out of role", "attempts", "rejected for"),
     )
     rows = tuple(
         (
             *(row.culture, with_interval(row.adherence.value, row.adherence_interval)),
             *(f"{row.adherence.judged:,}", number(row.inferrable.value)),
             *(f"{row.inferrable.judged:,}", number(row.reveal.value), _sessions(row.reveal)),
-            *(number(row.lexical_reveal.value), f"{row.attempts:,}"),
+            *(number(row.lexical_reveal.value), number(row.role_break.value), f"{row.attempts:,}"),
             _counts(row.rejections) or "none",
         )
         for row in found.rows
     )
-    notes = ("rates are over first attempts; adherence over non-neutral norms that could be told",)
+    notes = (
+        "rates are over first attempts; adherence over non-neutral norms that could be told",
+        "out of role, by its words: the persona speaks as the assistant, writes both sides or leaves "
+        + "its role; such sessions are counted and kept",
+    )
     return TextTable("What the histories show", columns, rows, notes)
 
 

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -23,7 +24,13 @@ FAULT, INTERRUPTED, CLOSED_PIPE = 70, 130, 141
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
-    sys.exit(run())
+    try:
+        code = run()
+    except KeyboardInterrupt:  # a second one, while the first was being told
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # one more ends what is left to do at once, and without a traceback
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -116,7 +116,7 @@ def _value(value: str, text: str) -> Any:
         return None
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):  # the reader of YAML says what is wrong, and where
         pass
     try:
         return parse_yaml(value, Path("--set")).data

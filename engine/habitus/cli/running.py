@@ -60,7 +60,7 @@ def _sessions(
 @contextmanager
 def interruptible(again: str) -> Iterator[None]:
     """A request to end is an interrupt, and an interrupt says by which command to go on."""
-    old = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    old = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield
     except KeyboardInterrupt:
@@ -68,6 +68,13 @@ def interruptible(again: str) -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, old)
+
+
+def _interrupt(*_: object) -> None:
+    """What a request to end does. A shell lets what it starts behind it ignore interrupts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
 
 
 def _together(parts: Sequence[RunSummary]) -> RunSummary:

@@ -6,6 +6,7 @@ a suffix is a path; anything else is an id and is looked up.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -57,8 +58,9 @@ def find(folder: str, name: str, workspace: Path | None = None) -> Path:
     """
     for root in content_roots(workspace):
         path = root / folder / name
-        if path.is_file():
-            return path
+        with suppress(OSError):  # longer than any name can be
+            if path.is_file():
+                return path
     known = [str(p.with_suffix("")) for p in listing(folder, f"**/*{Path(name).suffix}", workspace)]
     raise NotFoundError(f"file in {folder}/", str(Path(name).with_suffix("")), known)
 

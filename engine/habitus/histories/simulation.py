@@ -11,6 +11,7 @@ from typing import Protocol
 
 from habitus.agents import Agent, Conversation, Dialogue, Rules
 from habitus.content import Prompt
+from habitus.histories.roles import role_breaks
 from habitus.histories.script import ScriptError, read_script
 from habitus.histories.sessions import SessionPlan
 from habitus.models import ChatModel
@@ -155,5 +156,6 @@ def _attempt(plan: SessionPlan, attempt: int, dialogue: Dialogue) -> Attempt:
         opener=plan.opener,
         turns=tuple(dialogue.turns),
         end=dialogue.end,
+        role_breaks=role_breaks(dialogue.turns),
         calls=tuple(dialogue.calls),
     )

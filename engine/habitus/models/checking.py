@@ -194,7 +194,7 @@ async def _schema(asking: _Asking) -> tuple[Status, str]:
         how = "nothing: the server takes no schema"
     try:
         errors = list(Draft202012Validator(_SCHEMA.body).iter_errors(json.loads(reply.text)))
-    except ValueError:
+    except (ValueError, RecursionError):
         return Status.NO, f"asked by {how}; not JSON: {_short(reply.text)}"
     if errors:
         return Status.NO, f"asked by {how}; JSON of another shape: {_short(errors[0].message)}"

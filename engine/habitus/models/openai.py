@@ -32,6 +32,7 @@ MOST_LEARNED = 8  # changes one call may go through before its rejection stands
 _LEAST_TIME = 0.001
 _LIST_SECONDS = 30.0
 _PASSING = frozenset({"timeout", "connection"})
+_REFUSING = frozenset({400, 403, 422, 451})
 _OUTCOMES = {
     "overflow": Outcome.OVERFLOW,
     "refused": Outcome.REFUSED,
@@ -181,6 +182,11 @@ def _judge(answer: Answer, quirks: Quirks, outgoing: Outgoing) -> _Judged:
     if status == 200:
         read = read_completion(answer.body, quirks, outgoing.cut)
         return _Judged(read, read.broken)
+    if status in _REFUSING and b'"choices"' in answer.body:
+        # Some gateways report their filter as an error with a whole completion in it.
+        read = read_completion(answer.body, quirks, outgoing.cut)
+        if read.outcome is Outcome.REFUSED:
+            return _Judged(read)
     rejection = read_rejection(status, answer.body)
     # The text of a 401 may repeat a part of the key.
     raw = "" if status == 401 else clean_text(rejection.text)

@@ -92,7 +92,10 @@ class SessionCheck(BaseModel):
 
 
 class Attempt(StageRecord):
-    """One attempt at one session, with its check and whether it was taken into the history."""
+    """One attempt at one session, with its check and whether it was taken into the history.
+
+    ``role_breaks`` says how the persona left its role, where it did.
+    """
 
     persona: str
     number: int
@@ -102,6 +105,7 @@ class Attempt(StageRecord):
     turns: tuple[Turn, ...] = ()
     end: str = ""
     restatement: dict[str, NormState] | None = None
+    role_breaks: tuple[str, ...] = ()
     check: SessionCheck | None = None
     decision: Literal["accepted", "flagged", "rejected"] = "rejected"
     rejected_for: tuple[str, ...] = ()

@@ -49,7 +49,11 @@ def loads(line: bytes) -> Any:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
+        pass
+    try:
         return json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def plain(text: str) -> str:

@@ -26,6 +26,7 @@ from typing import Any
 from habitus.errors import StoreError
 
 FORMAT = 1
+_LOG_HEADER = 32  # bytes of a write-ahead log before its first page
 _UNFINISHED = 0  # the format of a database whose run is still being made
 _APPLICATION = 0x48414249  # "HABI"
 _TABLES = """
@@ -53,6 +54,8 @@ _MEANING = {
     "hardware), then run the same command again",
     sqlite3.SQLITE_CORRUPT: "the file is damaged; restore it from a copy, or start a new run",
     sqlite3.SQLITE_NOTADB: "the file is damaged; restore it from a copy, or start a new run",
+    sqlite3.SQLITE_PROTOCOL: "the run was killed at an unlucky moment; go on with it once (the same "
+    "command again), then it can be read",
     sqlite3.SQLITE_BUSY: "another process keeps it locked; close what reads it and try again",
 }
 _MEANING[sqlite3.SQLITE_PERM] = _MEANING[sqlite3.SQLITE_CANTOPEN]
@@ -152,11 +155,11 @@ def close_writer(connection: sqlite3.Connection) -> None:
 class Reader:
     """A connection that only reads; any thread may use it."""
 
-    def __init__(self, path: Path, *, beside_writer: bool = False) -> None:
-        """``beside_writer``: this process has the database open for writing."""
+    def __init__(self, path: Path, *, beside_writer: bool = False, killed: bool = False) -> None:
+        """``beside_writer``: this process has it open for writing. ``killed``: the last one died."""
         self.path = path
         self._lock = threading.Lock()
-        self._connection = _beside(path) if beside_writer else _reader(path)
+        self._connection = _beside(path) if beside_writer else _reader(path, killed=killed)
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """All rows of a query."""
@@ -204,20 +207,29 @@ def _beside(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _reader(path: Path) -> sqlite3.Connection:
+def _reader(path: Path, *, killed: bool) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?mode=ro"
+    log = path.with_name(path.name + "-wal")
+    if killed and log.exists() and log.stat().st_size <= _LOG_HEADER:
+        # Killed when the log was begun and held nothing yet: to a reader it seems to change for
+        # ever, and SQLite gives up after ten seconds.
+        return _unchanging(uri, path)
     try:
         return _checked(_connect(f"{uri}&readonly_shm=1", path), path)
     except sqlite3.OperationalError as error:
         # In WAL mode, but without the shared-memory file that a reader must not make.
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN or not path.exists():
             raise store_error(path, error) from error
-    log = path.with_name(path.name + "-wal")
-    if log.exists() and log.stat().st_size:
+    if log.exists() and log.stat().st_size > _LOG_HEADER:
         raise StoreError(
             f"{path}: the run was interrupted and then moved without {path.name}-shm; "
             "go on with the run once (habitus run), then it can be read again"
         )
+    return _unchanging(uri, path)
+
+
+def _unchanging(uri: str, path: Path) -> sqlite3.Connection:
+    """A connection to a file that nobody writes to: what is in it, and no log."""
     try:
         return _checked(_connect(f"{uri}&immutable=1", path), path)
     except sqlite3.Error as error:

@@ -43,6 +43,18 @@ def sync_directory(path: Path) -> None:
         os.close(handle)
 
 
+def left_locked(path: Path) -> bool:
+    """Whether a lock names a process that is gone: it was killed before it could tidy up."""
+    try:
+        owner = int(path.read_bytes())
+        os.kill(owner, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError, OverflowError):
+        return False
+    return False
+
+
 class Lock:
     """The right to write to a run directory, for one process at a time."""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from habitus.records import Outcome, Prefix, Reply, Request, Sampling, Schema, Usage
+from habitus.records import Outcome, Prefix, Reply, Request, Sampling, Schema, Usage, messages
 from habitus.store.canonical import dumps, loads, plain
 
 Fetch = Callable[[bytes], bytes]
@@ -175,6 +175,15 @@ def shared_names(line: bytes) -> list[bytes]:
     names = [row["request"].get("prefix"), row["reply"].get("sent_before")]
     names += row["request"].get("schema", [])[1:]
     return [bytes.fromhex(name) for name in names if name]
+
+
+def shared_digests(body: bytes) -> frozenset[bytes]:
+    """What a shared text may be known by: its own digest, or that of the messages it holds."""
+    try:
+        held = Prefix(messages([(role, text) for role, text in loads(body)]))
+    except (ValueError, TypeError, AttributeError):
+        return frozenset({_name(body)})
+    return frozenset({_name(body), held.digest})
 
 
 def _sampling(sampling: Sampling) -> dict[str, Any]:

@@ -10,6 +10,7 @@
     experiment.json   the resolved configuration, in one spelling
     run.sqlite        calls and records, durable
     records/          the records of each stage as JSON lines, by id
+    digests.json      what the other files should be, for --verify
     results.json, log.txt, lock
 
 One process writes; any number may read meanwhile, and readers write nothing. The manifest is
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -27,10 +29,10 @@ from typing import Any, Self
 
 import habitus
 from habitus.errors import ConfigChangedError, StoreError
-from habitus.store import database
+from habitus.store import database, digests
 from habitus.store.calls import CallStore
 from habitus.store.canonical import allowed, canonical, changes, digest, loads
-from habitus.store.files import Lock, write_whole
+from habitus.store.files import Lock, left_locked, write_whole
 from habitus.store.journal import Item, Journal
 from habitus.store.stages import RecordStore
 from habitus.store.verification import Verification, verify
@@ -64,7 +66,11 @@ class RunDir:
             self._journal = Journal(path / _DATABASE, unwritten)
             self._writer = Writer(self._journal.commit)
         try:
-            self._reader = database.Reader(path / _DATABASE, beside_writer=lock is not None)
+            self._reader = database.Reader(
+                path / _DATABASE,
+                beside_writer=lock is not None,
+                killed=lock is None and left_locked(path / _LOCK),
+            )
         except BaseException:
             if self._journal is not None:
                 self._journal.close()
@@ -189,12 +195,31 @@ class RunDir:
         """Write a file of the run, such as ``results.json``: whole or not at all."""
         if self._lock is None:
             raise StoreError(f"{self.path} is open for reading only")
+        digests.note_present(self.path, _MANIFEST)
+        digests.note(self.path, name, data)
         write_whole(self.path / name, [data])
         return self.path / name
 
     def verify(self) -> Verification:
-        """Check that everything the database says it holds is there."""
-        return verify(self._reader)
+        """Check that everything the database says it holds is there, and the files beside it.
+
+        The files are left out while a process works on the run, and after one that was killed:
+        they are written anew when it ends, or when the run goes on.
+        """
+        checked = verify(self._reader)
+        found = list(checked.problems)
+        if self._lock is None and not _in_use(self.path):
+            found += digests.damaged(self.path)
+            found += self._unlike_records()
+        return replace(checked, problems=tuple(found))
+
+    def _unlike_records(self) -> list[str]:
+        """Files of records that do not hold what the database holds."""
+        try:
+            unlike = [path.name for path in self.records.exported_otherwise()]
+        except StoreError:  # the database is damaged, which was found
+            return []
+        return [f"{_RECORDS}/{name} is not what the database holds" for name in unlike]
 
     def close(self) -> None:
         """Write what is queued, tidy the database and let the lock go. May be called twice."""
@@ -222,6 +247,14 @@ class RunDir:
 def is_run(path: Path) -> bool:
     """Whether a path is a run directory."""
     return (path / _MANIFEST).is_file()
+
+
+def _in_use(path: Path) -> bool:
+    """Whether a process works on a run, or was killed while it did: neither tidied up."""
+    try:
+        return (path / _LOCK).stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _claim(path: Path) -> Lock:
@@ -285,7 +318,15 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise database.newer_format(path / _MANIFEST, manifest.get("store"))
     if not (path / _DATABASE).is_file():
         raise StoreError(f"{path / _DATABASE} is missing; restore it from a copy")
-    return _json(path / _EXPERIMENT), manifest
+    config = _json(path / _EXPERIMENT)
+    # Older runs have no digest; between two files that are changed, the one before holds too.
+    known = [manifest[k] for k in ("config", "config_before") if k in manifest]
+    if known and digest(config) not in known:
+        raise StoreError(
+            f"{path / _EXPERIMENT} is damaged (not what {_MANIFEST} says it is); "
+            "restore it from a copy"
+        )
+    return config, manifest
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -316,6 +357,9 @@ def _adopt(
             + f" has it, --fork {path} takes over what was asked alike"
         )
     if found and keep:
+        before = manifest.get("config", digest(stored))
+        changed = {**manifest, "config": digest(config), "config_before": before}
+        text = canonical(changed, indent=2) + b"\n"
+        digests.note(path, _MANIFEST, text)
+        write_whole(path / _MANIFEST, [text])
         write_whole(path / _EXPERIMENT, [canonical(config, indent=2), b"\n"])
-        changed = {**manifest, "config": digest(config)}
-        write_whole(path / _MANIFEST, [canonical(changed, indent=2), b"\n"])

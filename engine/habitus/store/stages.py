@@ -131,7 +131,21 @@ class RecordStore:
             path = self._folder / f"{stage}.jsonl"
             write_whole(path, (line + b"\n" for line in self.lines(stage)))
             paths.append(path)
+        for path in set(self._folder.glob("*.jsonl")).difference(paths):
+            path.unlink()  # the last record of that stage was dropped
         return paths
+
+    def exported_otherwise(self) -> list[Path]:
+        """Files that ``export`` wrote and that do not hold what is kept."""
+        return [path for path in sorted(self._folder.glob("*.jsonl")) if not self._holds(path)]
+
+    def _holds(self, path: Path) -> bool:
+        try:
+            with path.open("rb") as file:
+                same = all(file.readline() == line + b"\n" for line in self.lines(path.stem))
+                return same and not file.read(1)
+        except OSError:
+            return False
 
     def _bodies(self, stage: str) -> Iterator[tuple[str, bytes]]:
         # Page by page: an open query would keep the log of a running writer from being reused.
