@@ -14,12 +14,11 @@ import contextlib
 import copy
 import io
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from habitus.cli import run
@@ -35,10 +34,9 @@ _CHECKS = [
     HealthCheck.filter_too_much,
 ]
 thorough = settings(
-    max_examples=2000 if SOAK else int(os.environ.get("EX", "8")),
+    max_examples=2000 if SOAK else 8,
     deadline=None,
     derandomize=not SOAK,
-    phases=[Phase.generate] if "HYP_EXPLORE" in os.environ else tuple(Phase),
     suppress_health_check=_CHECKS,
 )
 
