@@ -38,7 +38,9 @@ _SIGNALS = {
     "SIGINT": (signal.SIGINT,),
     "SIGINT twice": (signal.SIGINT, signal.SIGINT),
     "SIGTERM behind a shell": (signal.SIGTERM,),
+    "SIGINT behind a shell": (signal.SIGINT,),
 }
+_KINDS = tuple(how for how in _SIGNALS if how != "SIGINT behind a shell")  # that one ends nothing
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,10 @@ class Kill:
     @classmethod
     def draws(cls, random: Random, count: int, most: int = 10) -> Iterator[Kill]:
         """So many kills, all kinds in turn, at moments drawn from ``random``."""
-        kinds = list(_SIGNALS)
         for number in range(count):
             early = random.random() < 0.15
             yield cls(
-                how=kinds[number % len(kinds)],
+                how=_KINDS[number % len(_KINDS)],
                 requests=0 if early else random.randint(1, most),
                 delay=random.uniform(0, _STARTING if early else 0.08),
                 apart=random.uniform(0, 0.05),

@@ -119,6 +119,12 @@ def test_a_command_that_is_killed_goes_on_and_leaves_the_same(
     assert found.kills == kills
 
 
+def test_interrupts_that_a_shell_has_ignored_stay_ignored(tmp_path: Path) -> None:
+    with FaultServer(Plan()) as server:
+        whole = session(a_run(tmp_path, server.url), server, Kill("SIGINT behind a shell", 3, 0.0))
+    assert (whole.code, whole.problems()) == (0, [])
+
+
 LONG_FORMS = {
     "run": (a_run, QUICK),
     "run, slow": (a_run, SLOW),

@@ -142,8 +142,7 @@ def filter_text(found: FilterTable) -> TextTable:
     )
     notes = (
         "rates are over first attempts; adherence over non-neutral norms that could be told",
-        "out of role, by its words: a persona as the assistant, as both sides, or as no persona",
-        "sessions out of role are counted and kept",
+        "out of role, by its words: as the assistant, both sides, or about its role; counted and kept",
     )
     return TextTable("What the histories show", columns, rows, notes)
 
