@@ -94,7 +94,7 @@ class TestRun:
             (("first", "--limit", "9" * 20), "less than or equal to 1000000000"),
             (("first", "--fork", "runs/none"), "there is no run at runs/none"),
             (("first", "--out", "x" * 300), "is too long"),
-            (("x" * 5000,), "is too long"),
+            (("x" * 5000,), "no file in experiments/ called"),
             (("first", "--out", "experiments"), "holds other things"),
             (("first", "--out", "README.md"), "is a file; a run needs a directory of its own"),
             ((), "Missing argument"),
