@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -117,6 +119,9 @@ def test_json_gives_the_records_behind_an_id(
         (("run", "nobody", "--plain"), "`--plain` without an id lists what there is"),
         (("run", "--plain", "--filter", "colour=red"), "keys are culture"),
         (("run", "--plain", "--filter", "culture"), "write KEY=VALUE"),
+        (("run", "--plain", "--filter", "verdict=mett"), "values are met, not met, not judged"),
+        (("run", "--plain", "--filter", "targets-disagree=no"), "values are yes"),
+        (("run", "--plain", "--filter", "evaluators-disagree=yes"), "--beside RUN"),
         (("run", "--plain", "--labels", "run"), "holds no labels"),
         (("nowhere", "--plain"), "there is no run at runs/nowhere"),
         (("run",), "the viewer needs a terminal"),
@@ -517,3 +522,21 @@ def test_what_is_folded_is_hidden_until_it_is_asked_for() -> None:
 def test_an_id_that_is_not_there_is_named(made: Path) -> None:
     with pytest.raises(NotFoundError, match="no session, response or item in this run called"):
         Browsed(made).page("main/hist/harbour-09/harbour-001/r0")
+
+
+@pytest.mark.parametrize("body", [b'{"persona": "x", "verdicts": 7}', b"[1, 2]", b'{"persona": 1}'])
+def test_records_of_another_form_are_said_and_not_a_crash(run: Path, body: bytes) -> None:
+    name = "main/hist/harbour-01/harbour-001/r0/harbour-01"
+    with sqlite3.connect(run / "run.sqlite") as db:
+        told = (zstandard.compress(body), "evaluations", name)
+        db.execute("UPDATE records SET body = ? WHERE stage = ? AND id = ?", told)
+    browsed = Browsed(run)
+    for look in (
+        lambda: list(browsed.listing(Filter(verdict="met"))),
+        lambda: browsed.search("responses", "lard"),
+    ):
+        with pytest.raises(StoreError, match="has records of another form"):
+            look()
+    with pytest.raises(StoreError, match=f"evaluations {name} is no Evaluation: ") as found:
+        browsed.page("harbour-01/harbour-001")
+    assert "\n" not in str(found.value)

@@ -15,6 +15,7 @@ from habitus.models.scripted import ScriptedModel
 from habitus.records import Label, Outcome, Reply, Request
 from habitus.store import RunDir
 from study_fixture import study_of
+from test_filter import session
 
 
 class NoLog:
@@ -115,6 +116,18 @@ def test_a_log_has_one_line_with_failures_by_outcome(
         progress.end()
     err = capsys.readouterr().err
     assert err == "items 0/2; labels 4/4 (refused 1, unparsed 2); 0 calls\n"
+
+
+def test_a_session_that_is_held_again_is_one_session(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = Progress(Ahead({"attempts": 3}))
+    with RunDir.create(tmp_path / "run", {}) as run:
+        progress.begin(run, {"main": recorded()})
+        for number, attempt in ((1, 0), (1, 1), (1, 2), (2, 0)):
+            progress.put("attempts", session(number=number, attempt=attempt))
+        progress.end()
+    assert capsys.readouterr().err == "attempts 2/3 (2 more tries); 0 calls\n"
 
 
 def test_a_study_says_what_it_has_before_it(tmp_path: Path) -> None:

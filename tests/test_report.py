@@ -471,13 +471,14 @@ def test_cells_of_the_numbers_do_not_run_in_a_spreadsheet(tmp_path: Path) -> Non
     from habitus.reports.pages import Page
 
     few = {"insider": CHARACTERISTICS["insider"]}
-    framing = made_framing(("=cmd()", "-5"), ("@x",), CATEGORIES[:1], few, undefined=0)
+    models = ("=cmd()", "-5", "lone \ud800")
+    framing = made_framing(models, ("@x",), CATEGORIES[:1], few, undefined=0)
     pages = [page for page in figure_pages(framing) if isinstance(page, Page)]
     paths = write_pages(pages, tmp_path, numbers=True)
     (path,) = (p for p in paths if p.name.startswith("prevalence") and p.suffix == ".csv")
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))
-    assert {row[2] for row in rows[1:]} == {"'=cmd()", "'-5"}
+    assert {row[2] for row in rows[1:]} == {"'=cmd()", "'-5", r"lone \ud800"}
     assert {row[0][0] for row in rows[1:]} == {"'"}
 
 

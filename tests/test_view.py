@@ -6,13 +6,17 @@ import asyncio
 import base64
 import json
 import shutil
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
+from textual.screen import ModalScreen
 
-from habitus.browsing import Browsed, Filter, Notes, plain_text
+from habitus.browsing import Browsed, Facts, Filter, Notes, View, plain_text
+from habitus.browsing.facts import Tell
 from habitus.content.visible import safe_text
 from habitus.records import JudgedItem, Label, Response
 from habitus.store import RunDir
@@ -79,6 +83,12 @@ async def press(pilot: Pilot[None], keys: Iterable[str]) -> None:
             await pilot.press(key)
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
+
+
+async def until(pilot: Pilot[None], done: Callable[[], bool]) -> None:
+    """Wait for something that a thread does."""
+    while not done():
+        await pilot.pause()
 
 
 async def seen(app: Viewer, size: tuple[int, int], keys: Iterable[str]) -> str:
@@ -206,6 +216,64 @@ async def test_a_run_that_is_going_on_grows_on_the_screen(made: Path, tmp_path: 
         assert "NOT MET" in screen(app) or "MET" in screen(app)
 
 
+async def test_a_view_with_a_filter_grows_too(made: Path, tmp_path: Path) -> None:
+    path = growing(made, tmp_path / "growing")
+    asked = Filter(culture="harbour", session="undecided")
+    app = Viewer(Browsed(path), given=asked, poll=False)
+    async with app.run_test(size=SMALL) as pilot:
+        await press(pilot, [])
+        assert "Nothing is as asked." in screen(app)
+        await fill(path, made, ("attempts",))
+        await press(pilot, ["r"])
+        assert "s02 try 3 undecided" in screen(app)
+
+
+class Held(Browsed):
+    """A run that takes as long to read as a test wants."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.go = threading.Event()
+        self.read = 0
+
+    def facts(self, view: View, tell: Tell = lambda _: None) -> Facts:
+        self.read += 1
+        found = super().facts(view, tell)
+        assert self.go.wait(60)
+        return found
+
+    def search(self, view: View, text: str) -> frozenset[str]:
+        self.read += 1
+        found = super().search(view, text)
+        assert self.go.wait(60)
+        return found
+
+
+@pytest.mark.parametrize("asked", [["f", *"jjjjj", "l", "enter"], ["slash", *"lard", "enter"]])
+async def test_news_do_not_stop_what_is_being_read(
+    made: Path, tmp_path: Path, asked: list[str]
+) -> None:
+    """On a large run that goes on there is news before all has been read."""
+    path = growing(made, tmp_path / "growing")
+    await fill(path, made, ("attempts", "responses"))
+    browsed = Held(path)
+    app = Viewer(browsed, poll=False)
+    async with app.run_test(size=SMALL) as pilot:
+        await press(pilot, ["2"])
+        await pilot.press(*asked)
+        await until(pilot, lambda: browsed.read == 1)
+        await fill(path, made, ("evaluations",))
+        for _ in range(2):  # the second look finds nothing
+            app.action_refresh()
+            await until(pilot, lambda: "news" not in app.state.reading)
+            assert (app.state.news, browsed.read) == (1, 1)
+        browsed.go.set()
+        await until(pilot, lambda: not app.state.reading)
+        assert browsed.read == 2
+        assert "harbour-001 skin" in screen(app)
+        assert "lard" in screen(app)
+
+
 async def test_a_run_that_goes_away_is_said_and_not_a_crash(run: Path) -> None:
     app = Viewer(Browsed(run), poll=False)
     async with app.run_test(size=LARGE) as pilot:
@@ -307,6 +375,41 @@ async def test_keys_of_the_viewer_do_not_act_behind_a_dialog(run: Path) -> None:
         await press(pilot, ["question_mark", "m", "3", "escape"])
         assert app.state.view == "transcripts"
     assert not Notes(run).of("harbour-01/s01/a0").marked
+
+
+def type_ahead(app: Viewer, text: str) -> None:
+    """Keys that come faster than the viewer is: nobody waits for what they do."""
+    named = {"\n": "enter", "\t": "tab", "/": "slash", "?": "question_mark", " ": "space"}
+    for letter in text:
+        app.post_message(Key(named.get(letter, letter), letter if letter.isprintable() else None))
+
+
+async def test_keys_that_come_at_once_are_all_heeded(run: Path) -> None:
+    app = Viewer(Browsed(run), poll=False)
+    async with app.run_test(size=SMALL) as pilot:
+        await press(pilot, [])
+        first = app.state.key
+        type_ahead(app, "\tG\t\tjmawhy nettles?\n\t/lard\n")
+        await pilot.pause()
+        await until(pilot, lambda: not app.is_typed_ahead)
+        assert app.state.now.search == "lard"
+        second = app.state.browsed.find("harbour-01/s02/a0")[1]
+        assert first != second
+    remarks = Notes(run).of(second)
+    assert remarks.marked
+    assert [note.text for note in remarks.notes] == ["why nettles?"]
+    assert not Notes(run).of(first).marked
+
+
+async def test_help_can_be_scrolled_where_it_has_no_room(run: Path) -> None:
+    app = Viewer(Browsed(run), poll=False)
+    async with app.run_test(size=(60, 16)) as pilot:
+        await press(pilot, ["question_mark"])
+        assert "q                   quit" not in screen(app)
+        await press(pilot, ["j"] * 6)
+        assert "q                   quit" in screen(app)
+        await press(pilot, ["q"])
+        assert not isinstance(app.screen, ModalScreen)
 
 
 async def test_a_very_long_turn_is_laid_out_and_drawn_row_by_row(tmp_path: Path) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from habitus.browsing.facts import Facts
-from habitus.browsing.filters import SESSION_WORDS, VERDICT_WORDS, YES
+from habitus.browsing.filters import VALUES
 from habitus.browsing.index import LabelIndex, StudyIndex
 from habitus.browsing.outline import View
 from habitus.browsing.run import Browsed
-from habitus.records import Outcome
 
 Choices = tuple[tuple[str, tuple[str, ...]], ...]
-_OUTCOMES = tuple(str(outcome) for outcome in Outcome)
 
 
 def choices(browsed: Browsed, view: View, facts: Facts | None) -> Choices:
@@ -22,11 +20,16 @@ def choices(browsed: Browsed, view: View, facts: Facts | None) -> Choices:
     elif view == "responses" and study is not None:
         found = _of_responses(study)
     elif study is not None:
-        found = {"culture": tuple(study.cultures), "session": SESSION_WORDS, "outcome": _OUTCOMES}
+        found = {"culture": tuple(study.cultures), **_fixed("session", "outcome")}
     if view != "transcripts":
-        found["targets_disagree"] = (YES,)
-        found["evaluators_disagree"] = (YES,) if browsed.compared else ()
-    return (*found.items(), ("marked", (YES, "no")))
+        found |= _fixed("targets_disagree", "evaluators_disagree")
+        if not browsed.compared:
+            found["evaluators_disagree"] = ()
+    return (*found.items(), ("marked", VALUES["marked"]))
+
+
+def _fixed(*names: str) -> dict[str, tuple[str, ...]]:
+    return {name: VALUES[name] for name in names}
 
 
 def _of_responses(study: StudyIndex) -> dict[str, tuple[str, ...]]:
@@ -36,9 +39,7 @@ def _of_responses(study: StudyIndex) -> dict[str, tuple[str, ...]]:
         "topic": tuple(sorted({query.topic for query in kept.queries.values()})),
         "setting": kept.settings,
         "target": kept.targets,
-        "state": ("follow", "avoid"),
-        "verdict": VERDICT_WORDS,
-        "outcome": _OUTCOMES,
+        **_fixed("state", "verdict", "outcome"),
     }
 
 
@@ -56,5 +57,5 @@ def _of_labels(labels: LabelIndex, facts: Facts | None) -> dict[str, tuple[str, 
         "setting": tuple(sorted({fact.setting for fact in held if fact.setting})),
         "target": tuple(sorted({fact.target for fact in held if fact.target})),
         "label": said,
-        "outcome": _OUTCOMES,
+        **_fixed("outcome"),
     }

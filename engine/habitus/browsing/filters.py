@@ -16,6 +16,7 @@ from typing import Self
 
 from habitus.browsing.facts import Fact, Facts, contested, judged
 from habitus.errors import UsageError
+from habitus.records import Outcome
 
 YES = "yes"
 SESSION_WORDS = ("accepted", "flagged", "rejected", "undecided")
@@ -48,7 +49,7 @@ class Filter:
         """A filter from ``KEY=VALUE`` pairs.
 
         Raises:
-            UsageError: a key that there is not, or no value.
+            UsageError: a key that there is not, or no value that the key can have.
         """
         found = cls()
         for text in given:
@@ -57,6 +58,9 @@ class Filter:
             if not equals or not value.strip() or name not in NAMES:
                 known = ", ".join(sorted(name.replace("_", "-") for name in NAMES))
                 raise UsageError(f"--filter {text}: write KEY=VALUE; keys are {known}")
+            known_values = VALUES.get(name, ())
+            if known_values and value.strip() not in known_values:
+                raise UsageError(f"--filter {text}: values are {', '.join(known_values)}")
             found = replace(found, **{name: value.strip()})
         return found
 
@@ -100,6 +104,16 @@ class Filter:
 
 
 NAMES = tuple(field.name for field in fields(Filter))
+#: The values of fields that have the same ones in every run.
+VALUES: Mapping[str, tuple[str, ...]] = {
+    "state": ("follow", "avoid"),
+    "verdict": VERDICT_WORDS,
+    "outcome": tuple(str(outcome) for outcome in Outcome),
+    "session": SESSION_WORDS,
+    "targets_disagree": (YES,),
+    "evaluators_disagree": (YES,),
+    "marked": (YES, "no"),
+}
 _ANSWERS = {"culture", "topic", "setting", "target", "outcome", "marked"}
 _ANSWERS |= {"targets_disagree", "evaluators_disagree"}
 #: The fields that each view knows.

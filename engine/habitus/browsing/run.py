@@ -58,7 +58,7 @@ from habitus.browsing.transcripts import (
     session_page,
     sessions_block,
 )
-from habitus.errors import NotFoundError, UsageError
+from habitus.errors import NotFoundError, StoreError, UsageError
 from habitus.records import Attempt, Outcome
 from habitus.store import RunDir
 
@@ -139,8 +139,12 @@ class Browsed:
         return True
 
     def facts(self, view: View, tell: Tell = lambda _: None) -> Facts:
-        """What the verdicts or labels say; all bodies are read."""
-        with self.look(view) as (run, beside):
+        """What the verdicts or labels say; all bodies are read.
+
+        Raises:
+            StoreError: one cannot be read.
+        """
+        with self.look(view) as (run, beside), _of_this_version(run):
             if view == "judges" and self.labels is not None:
                 return gather_labels(run, self.labels, tell, beside)
             if view == "responses" and self.study is not None:
@@ -148,8 +152,12 @@ class Browsed:
         return Facts()
 
     def search(self, view: View, text: str) -> frozenset[str]:
-        """Keys of the leaves of a view whose texts hold a text; all bodies are read."""
-        with self.look(view) as (run, _):
+        """Keys of the leaves of a view whose texts hold a text; all bodies are read.
+
+        Raises:
+            StoreError: one cannot be read.
+        """
+        with self.look(view) as (run, _), _of_this_version(run):
             if view == "judges" and self.labels is not None:
                 return frozenset(labelled_texts_with(run, self.labels, text))
             if self.study is not None:
@@ -369,6 +377,18 @@ class Browsed:
     def _signature(self) -> tuple[tuple[int, int] | None, ...]:
         folders = [path for path in (self.path, self._labels) if path is not None]
         return tuple(_stat(folder / name) for folder in folders for name in _WATCHED)
+
+
+@contextlib.contextmanager
+def _of_this_version(run: RunDir) -> Iterator[None]:
+    """Facts and searches read rows as they are stored, which is fast: here that may go wrong."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise StoreError(
+            f"{run.path} has records of another form ({what}); was it made by another version?"
+        ) from error
 
 
 def _holds(path: Path, view: str) -> bool:

@@ -13,7 +13,7 @@ from habitus.cli.output import talk
 from habitus.cli.pace import Pace
 from habitus.experiments import RunRequest, Stage, Study, plan_costs, stage_counts
 from habitus.models import ModelEntry, Recorded
-from habitus.records import Outcome, StageRecord
+from habitus.records import Attempt, Outcome, StageRecord
 from habitus.store import RunDir
 
 _STAGE_OF = {
@@ -59,6 +59,7 @@ class Progress:
     def __init__(self, ahead: Ahead) -> None:
         self._ahead = ahead
         self._counts = {table: Counter[Outcome]() for table in ahead.records}
+        self._again = Counter[str]()  # attempts at sessions that were held before
         self._pace = Pace({}, {}, 0)
         self._bars: _Bars | None = None
         self._last_line = time.monotonic()
@@ -73,8 +74,9 @@ class Progress:
         """One record more."""
         counts = self._counts.setdefault(table, Counter())
         counts[record.outcome] += 1
+        self._again[table] += isinstance(record, Attempt) and record.attempt > 0
         if self._bars is not None:
-            self._bars.show(table, counts)
+            self._bars.show(table, self._done(table), self._note(table))
         elif time.monotonic() - self._last_line > _LINE_EVERY:
             self._last_line = time.monotonic()
             talk(self._line())
@@ -85,13 +87,20 @@ class Progress:
             self._bars.stop()
         talk(self._line())
 
+    def _done(self, table: str) -> int:
+        """Records, or sessions: several attempts may be made at one."""
+        return self._counts[table].total() - self._again[table]
+
+    def _note(self, table: str) -> str:
+        again = f"{self._again[table]:,} more tries" if self._again[table] else ""
+        return ", ".join(filter(None, [failures(self._counts[table]), again]))
+
     def _line(self) -> str:
         parts = []
         for table, total in self._ahead.records.items():
-            counts = self._counts[table]
-            failed = failures(counts)
-            told = f"{table} {counts.total():,}/{total:,}"
-            parts.append(f"{told} ({failed})" if failed else told)
+            note = self._note(table)
+            told = f"{table} {self._done(table):,}/{total:,}"
+            parts.append(f"{told} ({note})" if note else told)
         return "; ".join([*parts, self._pace.told()])
 
 
@@ -112,12 +121,14 @@ class _Bars:
         from rich.live import Live
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
+        from rich.table import Column
 
+        widest = 2 * len(str(max(totals.values(), default=0))) + 1
         console = Console(stderr=True, markup=False, emoji=False, highlight=False)
         self._progress = RichProgress(
             TextColumn("{task.description:<16}", markup=False),
             BarColumn(),
-            MofNCompleteColumn(),
+            MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=widest)),
             TextColumn("{task.fields[note]}", markup=False),
             console=console,
         )
@@ -129,10 +140,9 @@ class _Bars:
         self._live = Live(console=console, get_renderable=self._all, refresh_per_second=4)
         self._live.start()
 
-    def show(self, table: str, counts: Counter[Outcome]) -> None:
+    def show(self, table: str, done: int, note: str) -> None:
         if table in self._tasks:
-            note = failures(counts)
-            self._progress.update(self._tasks[table], completed=counts.total(), note=note)
+            self._progress.update(self._tasks[table], completed=done, note=note)
 
     def stop(self) -> None:
         self._live.stop()

@@ -46,8 +46,11 @@ def view(
     """
     from habitus.browsing import Browsed, Filter
     from habitus.cli.finding import run_path
+    from habitus.errors import UsageError
 
     given = Filter.parse(filter_ or ())
+    if given.evaluators_disagree and not beside:
+        raise UsageError("--filter evaluators-disagree needs another run: --beside RUN")
     browsed = Browsed(
         run_path(run),
         labels=run_path(labels) if labels else None,

@@ -15,6 +15,8 @@ from habitus.errors import UsageError
 def write_text(path: Path, text: str, *, overwrite: bool = False) -> None:
     """Write a UTF-8 file by way of a temporary one beside it; makes the folder if it must.
 
+    Lone surrogates, which UTF-8 cannot hold, become escapes.
+
     Raises:
         UsageError: the file is there and ``overwrite`` is False, or it cannot be written.
     """
@@ -32,7 +34,9 @@ def _replace(path: Path, text: str) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+        with os.fdopen(
+            handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n"
+        ) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -176,10 +176,16 @@ class RecordStore:
             return kind.model_validate(loads(line), strict=False)
         except ValueError:
             raise StoreError(
-                f"{self._reader.path}: {stage} {name} is no {kind.__name__}: {error}"
+                f"{self._reader.path}: {stage} {name} is no {kind.__name__}: {_first(error)}"
             ) from error
 
     def _damaged(self, stage: str, name: str, error: Exception) -> StoreError:
         return StoreError(
             f"{self._reader.path} is damaged ({stage} {name}: {error}); restore it from a copy"
         )
+
+
+def _first(error: ValidationError) -> str:
+    """The first thing wrong with a record, in one line."""
+    found = error.errors(include_url=False)[0]
+    return ": ".join([*([".".join(map(str, found["loc"]))] if found["loc"] else []), found["msg"]])

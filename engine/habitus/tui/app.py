@@ -9,12 +9,12 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.screen import Screen
+from textual.widget import AwaitMount
 from textual.widgets import Static, Tree
 
 from habitus.browsing import (
     Browsed,
     Document,
-    Facts,
     Filter,
     Node,
     View,
@@ -155,7 +155,8 @@ class Viewer(Background):
             self._outline(view).display = view == state.view and not state.zoomed
         self._reader("side").display = together or state.pane == "side"
         self._reader("main").display = together or state.pane != "side"
-        (self._tree if state.pane == "tree" else self._reader(state.pane)).focus()
+        used = self._tree if state.pane == "tree" else self._reader(state.pane)
+        self._main_screen.set_focus(used)  # at once: the next key is for it
         self.call_after_refresh(self._show)
 
     def _focus(self, pane: Pane) -> None:
@@ -195,9 +196,9 @@ class Viewer(Background):
 
     # Moving
 
-    def action_help(self) -> None:
+    async def action_help(self) -> None:
         """All keys."""
-        self.push_screen(Helping())
+        await self.push_screen(Helping())
 
     def action_view(self, view: View) -> None:
         """Another view."""
@@ -245,15 +246,14 @@ class Viewer(Background):
 
     # Finding
 
-    def action_search(self) -> None:
+    async def action_search(self) -> None:
         """Ask what to search for."""
         asking = Asking("Search texts (no text ends it)", self.state.now.search)
-        self.push_screen(asking, self._search)
+        await self.push_screen(asking, self._search)
 
     def _search(self, text: str | None) -> None:
         if text is not None:
-            held = self.state.now
-            held.search, held.found = text.strip(), None
+            self.state.now.look_for(text.strip())
             self._narrow()
 
     def action_hit(self, by: int) -> None:
@@ -263,17 +263,18 @@ class Viewer(Background):
         elif not self._reader("main").next_hit(by):
             self.action_item(by)
 
-    def action_filter(self) -> None:
+    async def action_filter(self) -> None:
         """Ask for a filter; what is in a run of labels must be read first."""
         if self.state.view == "judges" and self.state.now.facts is None:
-            self.read_facts(self.state.view, ask=True)
+            self.state.asks = self.state.view
+            self.read_facts(self.state.view)
         else:
-            self._ask_filter()
+            await self._ask_filter()
 
-    def _ask_filter(self) -> None:
+    def _ask_filter(self) -> AwaitMount:
         held = self.state.now
         offered = choices(self.state.browsed, self.state.view, held.facts)
-        self.push_screen(Filtering(held.filter, offered), self._filter)
+        return self.push_screen(Filtering(held.filter, offered), self._filter)
 
     def _filter(self, given: Filter | None) -> None:
         if given is not None:
@@ -284,7 +285,7 @@ class Viewer(Background):
         """End the search, or else the filter."""
         held = self.state.now
         if held.search:
-            held.search, held.found = "", None
+            held.look_for("")
         else:
             held.filter = Filter()
         self._narrow()
@@ -294,27 +295,24 @@ class Viewer(Background):
         self.rebuilt(self.state.view)
         self.read_what_is_needed()
 
-    def rebuilt(self, view: View) -> None:
-        """Show a view whose filter or search can now be answered."""
-        self.state.said = self.state.key = ""
+    def rebuilt(self, view: View, *, anew: bool = True) -> None:
+        """Show a view whose filter or search can now be answered, ``anew`` or with what is new."""
+        if anew:
+            self.state.said = self.state.key = ""
         self._outline(view).show_nodes(self.state.rebuild(view))
         self._show()
 
-    def have_facts(self, view: View, facts: Facts, ask: bool) -> None:
-        """Take what was read; ``ask`` for a filter then."""
-        self.state.views[view].facts = facts
-        self.rebuilt(view)
-        if ask and view == self.state.view:
+    def have_facts(self, view: View) -> None:
+        """Ask for the filter that waited for them."""
+        asks, self.state.asks = self.state.asks, None
+        if asks == view == self.state.view:
             self._ask_filter()
 
     def have_news(self) -> None:
         """Show the run as it is now."""
-        for view, held in self.state.views.items():
-            held.facts = held.found = None
-            if not held.narrowed:
-                self._outline(view).show_nodes(self.state.rebuild(view))
+        for view in self.state.views:
+            self._outline(view).show_nodes(self.state.rebuild(view))
         self._show()
-        self.read_what_is_needed()
 
     # Keeping
 
@@ -326,7 +324,7 @@ class Viewer(Background):
             on = not notes.of(item).marked
             self._keep(lambda: notes.mark(item, on), "marked" if on else "mark taken away")
 
-    def action_note(self) -> None:
+    async def action_note(self) -> None:
         """Write a note on the item, or change one's own."""
         item, notes = self.state.current(), self.state.browsed.notes
         if not item:
@@ -338,7 +336,7 @@ class Viewer(Background):
                 self._keep(lambda: notes.write(item, text, own.id if own else ""), "noted")
 
         title = f"Note on {safe_text(item, lines=False)}"
-        self.push_screen(Asking(title, own.text if own else ""), write)
+        await self.push_screen(Asking(title, own.text if own else ""), write)
 
     def _keep(self, change: Callable[[], object], done: str) -> None:
         try:
@@ -355,10 +353,10 @@ class Viewer(Background):
         self.copy_to_clipboard(text)
         self.say(f"copied {len(text):,} characters, if the terminal allows it (OSC 52)")
 
-    def action_export(self) -> None:
+    async def action_export(self) -> None:
         """Ask for a form, and write the item into the working directory."""
         if self.state.current():
-            self.push_screen(Exporting(), self._export)
+            await self.push_screen(Exporting(), self._export)
 
     def _export(self, form: str | None) -> None:
         item, state = self.state.current(), self.state

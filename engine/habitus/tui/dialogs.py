@@ -11,7 +11,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
@@ -93,14 +93,20 @@ class Helping(ModalScreen[None]):
     """All keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,enter", "dismiss", show=False)
+        Binding("escape,q,question_mark,enter", "dismiss", show=False),
+        Binding("j,down,space,pagedown", "move(1)", show=False),
+        Binding("k,up,b,pageup", "move(-1)", show=False),
     ]
 
     def compose(self) -> ComposeResult:
-        """The table of keys."""
-        with Vertical(classes="dialog"):
+        """The table of keys; it is scrolled where there is no room for all of it."""
+        with VerticalScroll(classes="dialog", can_focus=False):
             lines = [f"{keys:<20}{what}" for keys, what in KEYS]
             yield Static(Text("\n".join(lines)))
+
+    def action_move(self, by: int) -> None:
+        """Some rows down or up."""
+        self.query_one(VerticalScroll).scroll_relative(y=5 * by, animate=False)
 
     async def action_dismiss(self, result: None = None) -> None:
         """Close it."""

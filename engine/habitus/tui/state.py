@@ -36,14 +36,16 @@ TITLES: dict[View, str] = {
 class ViewState:
     """One view: its filter, what is searched for and found, and where the reader is.
 
-    ``facts`` and ``found`` are of the index that was there when they were read; a change of the run
-    makes them stale, and they are read again if they are still needed.
+    ``facts_at`` and ``found_at`` say after how many news of the run ``facts`` and ``found`` were read;
+    they serve until they have been read again.
     """
 
     filter: Filter = field(default_factory=Filter)
     search: str = ""
     facts: Facts | None = None
+    facts_at: int = -1
     found: frozenset[str] | None = None
+    found_at: int = -1
     column: str = ""
     nodes: tuple[Node, ...] = ()
     leaves: list[Node] = field(default_factory=list)
@@ -53,9 +55,17 @@ class ViewState:
         """Whether not all is shown."""
         return bool(self.filter.as_pairs() or self.search)
 
-    def needs_facts(self, view: View) -> bool:
+    def look_for(self, text: str) -> None:
+        """Search for a text; none ends the search."""
+        self.search, self.found, self.found_at = text, None, -1
+
+    def needs_found(self, news: int) -> bool:
+        """Whether bodies must be read to answer the search."""
+        return bool(self.search) and self.found_at < news
+
+    def needs_facts(self, view: View, news: int) -> bool:
         """Whether bodies must be read to answer the filter."""
-        if view == "transcripts" or self.facts is not None:
+        if view == "transcripts" or self.facts_at >= news:
             return False
         asked = self.filter
         if asked.of_verdicts or asked.outcome:
@@ -72,7 +82,11 @@ class ViewState:
 
 @dataclass
 class State:
-    """The whole viewer. ``key`` is what the cursor of the tree is on."""
+    """The whole viewer.
+
+    ``key`` is what the cursor of the tree is on, ``news`` how often the run has changed, ``reading``
+    what is being read, and ``asks`` the view whose filter is asked for once that is done.
+    """
 
     browsed: Browsed
     view: View
@@ -81,6 +95,9 @@ class State:
     zoomed: bool = False
     unfolded: bool = False
     said: str = ""
+    news: int = 0
+    reading: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    asks: View | None = None
     views: dict[View, ViewState] = field(default_factory=dict)
 
     @property
