@@ -7,7 +7,6 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from types import FrameType
 
 from habitus.cli.caps import raised
 from habitus.cli.output import talk
@@ -63,8 +62,7 @@ def interruptible(again: str) -> Iterator[None]:
     """A request to end is an interrupt, and an interrupt says by which command to go on."""
     old = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with _interrupts():
-            yield
+        yield
     except KeyboardInterrupt:
         talk(f"stopped; everything that was answered is kept. To go on: {again}")
         raise
@@ -72,30 +70,11 @@ def interruptible(again: str) -> Iterator[None]:
         signal.signal(signal.SIGTERM, old)
 
 
-def _interrupt(_: int, frame: FrameType | None) -> None:
-    """What a request to end does: the same as an interrupt."""
-    handler = signal.getsignal(signal.SIGINT)
-    if callable(handler):
-        handler(signal.SIGINT, frame)
-
-
-@contextmanager
-def _interrupts() -> Iterator[None]:
-    """A shell has what it starts behind it (``&``) ignore interrupts.
-
-    They stay without effect then, but are held back and not ignored: what ends a loop in order is
-    their handler, and that is only installed where they are not ignored.
-    """
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        yield
-        return
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+def _interrupt(*_: object) -> None:
+    """What a request to end does: an interrupt, also where a shell has interrupts ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 def _together(parts: Sequence[RunSummary]) -> RunSummary:

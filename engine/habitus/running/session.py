@@ -7,7 +7,6 @@ and the records of every table are written out in the order of their ids.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
@@ -21,6 +20,7 @@ from habitus.models import Budget, CallLog, ChatModel, NotAskedError, Opening, R
 from habitus.models.spending import Reached, check_prices
 from habitus.records import Outcome, StageRecord
 from habitus.running.account import inherited, open_budget
+from habitus.running.ending import run_until_ended
 from habitus.running.job import (
     Job,
     JobRequest,
@@ -56,8 +56,7 @@ def run_job(job: Job, request: JobRequest, observer: Observer | None = None) -> 
         check_prices(job.caps, job.models)
         session = Session(job, request, observer or Silent(), open_runs, run)
         try:
-            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-                runner.run(session.run())
+            run_until_ended(session.run(), _loop_factory())
         except BaseException:
             with contextlib.suppress(StoreError):  # what ended the run is to be said
                 session.leave()
