@@ -30,6 +30,7 @@ from habitus.exports import (
 from habitus.judges import find_set
 from habitus.records import JudgedItem, Label, Outcome
 from habitus.store import RunDir
+from habitus.workbooks import read_rows
 from labels_made import EMOTIONS, GENERALIZING, POSITIONING, QUANTITY, item, label, labelled_run
 
 TARGETS = ("llama", "gemma", "ministral")
@@ -57,11 +58,27 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, strict=True))
 
 
+def sheet_rows(path: Path) -> list[dict[str, Any]]:
+    """Rows as another reader than ours finds them."""
+    import openpyxl
+
+    book = openpyxl.load_workbook(path, read_only=True)
+    header, *lines = book.worksheets[0].iter_rows(values_only=True)
+    book.close()
+    return [dict(zip(map(str, header), line, strict=True)) for line in lines]
+
+
 def parquet_rows(path: Path) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
         return [row for batch in file.iter_batches() for row in batch.to_pylist()]
+
+
+def table_of(path: Path) -> list[dict[str, Any]]:
+    """Rows of a file, by the end of its name."""
+    read = {".csv": rows, ".xlsx": sheet_rows, ".parquet": parquet_rows}[path.suffix]
+    return list(read(path))
 
 
 OUTSIDERS: Given = {
@@ -203,14 +220,15 @@ def test_no_response_and_no_reasoning_is_in_any_file(tmp_path: Path, form: Forma
     files = list((tmp_path / "out").iterdir())
     assert len(files) == 2
     assert all(b"SECRET" not in path.read_bytes() for path in files)
-    if form is Format.PARQUET:
-        assert "SECRET" not in repr(parquet_rows(tmp_path / "out" / "outsider.parquet"))
+    if form is not Format.CSV:
+        assert "SECRET" not in repr(table_of(tmp_path / "out" / f"outsider.{form}"))
 
 
-def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", Format)
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path, form: Format) -> None:
     run = posts_run(tmp_path / "run", POSITIONING, OUTSIDERS)
     for name in ("one", "two"):
-        export(run, tmp_path / name)
+        export(run, tmp_path / name, form=form)
     for path in (tmp_path / "one").iterdir():
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
 
@@ -273,9 +291,9 @@ def test_a_field_that_an_item_lacks_is_an_empty_cell(tmp_path: Path, form: Forma
     labels = [label(made.id, POSITIONING, "Outsider") for made in items]
     run = labelled_run(tmp_path / "run", items, labels, [POSITIONING])
     export(run, tmp_path / "out", form=form)
-    path = tmp_path / "out" / f"outsider.{form}"
-    found = rows(path) if form is Format.CSV else parquet_rows(path)
-    assert [row["country"] for row in found] == ["" if form is Format.CSV else None, "-3"]
+    found = table_of(tmp_path / "out" / f"outsider.{form}")
+    number = {Format.CSV: "-3", Format.XLSX: -3, Format.PARQUET: "-3"}[form]
+    assert [row["country"] for row in found] == ["" if form is Format.CSV else None, number]
 
 
 def responses() -> Iterator[JudgedItem]:
@@ -409,12 +427,16 @@ def test_what_is_written_is_read_back(
     given: list[tuple[str | None, str | None]],
     form: Format,
 ) -> None:
-    path = tmp_path_factory.mktemp("table") / "t"
+    path = tmp_path_factory.mktemp("table") / f"t.{form}"
     with open_table(path, ["a", "=b"], form) as table:
         for row in given:
             table.write(row)
     if form is Format.PARQUET:
         assert [tuple(row.values()) for row in parquet_rows(path)] == given
+        return
+    if form is Format.XLSX:
+        filled = [tuple(cell or None for cell in row) for row in given if any(row)]
+        assert [tuple(row.values()) for row in read_rows(path)] == filled
         return
     with path.open(encoding="utf-8", newline="") as file:
         header, *lines = list(csv.reader(file, strict=True))
