@@ -1,12 +1,12 @@
 """How far a compressed file may expand: the one rule for all that is unpacked.
 
-    expansion = Expansion(path, ratio=PACKED)
+    expansion = Expansion(path)
     expansion.add(len(piece))     # UsageError when more came out than such a file holds
 
 What matters first is memory: whoever unpacks does it in pieces of a bounded size, and says how long
 a line, a text or a part may be. This is the second bound, on all that comes out together, so that a
 small file cannot keep a machine busy for days. Up to ``ALWAYS`` bytes any file may expand; beyond,
-to ``ratio`` times its own size, or to as many times as the variable ``HABITUS_MAX_EXPANSION`` says.
+to ``RATIO`` times its own size, or to as many times as the variable ``HABITUS_MAX_EXPANSION`` says.
 
 No form of file is known here.
 """
@@ -22,10 +22,10 @@ from habitus.errors import UsageError
 
 #: Bytes that any file may expand to.
 ALWAYS = 2**28
-#: Times its size that a stream of lines may expand to: lines that are all alike reach 10,000 in zstd.
-STREAMED = 20_000
-#: The same for what is packed in tables; deflate reaches 1,032 on zeros, sheets and posts 5 to 100.
-PACKED = 1_000
+#: Times its size: dumps of posts reach 12, repetitive lines and sheets 60 and more.
+RATIO = 250
+#: What a line or a row counts beside its text: work, however short it is.
+ROW = 64
 SWITCH = "HABITUS_MAX_EXPANSION"
 
 
@@ -34,15 +34,14 @@ class Expansion:
 
     Args:
         path: the file; its size is taken now.
-        ratio: how many times its size it may expand to.
 
     Raises:
         UsageError: the variable says no whole number above zero.
     """
 
-    def __init__(self, path: Path, ratio: int = PACKED) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.ratio = _switched() or ratio
+        self.ratio = _switched() or RATIO
         about = path.stat()
         known = stat.S_ISREG(about.st_mode)  # a pipe has no size
         self.most = max(ALWAYS, self.ratio * about.st_size) if known else sys.maxsize

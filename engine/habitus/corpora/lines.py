@@ -10,7 +10,7 @@ How a file is compressed is seen from its first bytes: zstd (windows up to 2^31 
 of frames), gzip, xz, bzip2 (several streams, too), or plain. Lines end at ``\n`` and nowhere else:
 U+2028 and U+0085 stand inside values. A file that was cut off is damaged, whatever it still gave.
 
-Memory holds a piece of what comes out (a megabyte; of zstd, whose blocks are whole, 64 at worst), a line up
+Memory holds a piece of what comes out (a megabyte; of zstd, whose blocks are whole, 32 at worst), a line up
 to its limit, and the window of the decoder. How much may come out of a file together is bounded by
 ``habitus.expansion``: beyond, iterating raises ``UsageError``. What a line holds is not known here.
 """
@@ -27,7 +27,7 @@ from typing import BinaryIO, Protocol
 
 import zstandard
 
-from habitus.expansion import STREAMED, Expansion
+from habitus.expansion import ROW, Expansion
 
 MAX_LINE = 8 * 2**20  # bytes; the longest posts take some hundred thousand
 MAX_WINDOW = 2**31
@@ -170,9 +170,9 @@ def _chunks(path: Path) -> Iterator[bytes]:
         if form is None:
             yield from _pieces(file, _CHUNK)
             return
-        expansion = Expansion(path, STREAMED)
+        expansion = Expansion(path)
         for data in _decoded(file, _decoders(form)):
-            expansion.add(len(data))
+            expansion.add(len(data) + ROW * data.count(b"\n"))
             for i in range(0, len(data), _CHUNK):
                 yield data[i : i + _CHUNK]
 

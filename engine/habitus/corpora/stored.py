@@ -22,9 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from habitus.corpora.pages import ROW, rows_at_once
+from habitus.corpora.pages import rows_at_once
 from habitus.errors import UsageError
-from habitus.expansion import Expansion
+from habitus.expansion import ROW, Expansion
 
 COLUMNS = ("id", "title", "body", "subreddit", "country", "created", "num_comments")
 _values = attrgetter(*COLUMNS)

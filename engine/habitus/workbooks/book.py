@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from habitus.errors import UsageError
 from habitus.workbooks.cells import CellReader, Shown, decoded, shown_by, whole
-from habitus.workbooks.limits import PART, SHARED, SHARED_TEXTS
+from habitus.workbooks.limits import ESCAPED, PART, SHARED, SHARED_TEXTS, TEXT
 from habitus.workbooks.parts import Attributes, Parts, XmlParser, named
 
 _SHEET = "/worksheet"
@@ -138,6 +138,7 @@ class _Texts(XmlParser):
         self.found: list[str] = []
         self._parts = parts
         self._runs: list[str] = []
+        self._size = 0
         self._on = False
         self._readings = False
 
@@ -154,6 +155,7 @@ class _Texts(XmlParser):
         elif name == "si":
             self.found.append(decoded("".join(self._runs)))
             self._runs.clear()
+            self._size = 0
             if len(self.found) > SHARED_TEXTS:
                 raise UsageError(
                     f"{self._parts.path} has more than {SHARED_TEXTS:,} texts; give the rows as JSON "
@@ -161,8 +163,15 @@ class _Texts(XmlParser):
                 )
 
     def text(self, text: str) -> None:
-        if self._on:
-            self._runs.append(text)
+        if not self._on:
+            return
+        self._runs.append(text)
+        self._size += len(text)
+        if self._size > ESCAPED * TEXT:
+            raise UsageError(
+                f"{self._parts.path}: a text in it has more than {TEXT:,} characters; give such rows "
+                "as JSON lines"
+            )
 
 
 class _Styles(XmlParser):

@@ -19,16 +19,22 @@ SHARED = 2**28
 #: Texts that cells share; each takes some memory, however short.
 SHARED_TEXTS = 2**22
 PART = 2**24
-#: Bytes of one tag, which the parser holds whole.
+#: Bytes of one tag, which the parser holds whole; tags within each other; names that it remembers.
 TAG = 2**20
+DEPTH = 100
+NAMES = 2**14
 #: Characters of a cell and of a row that are read: other programs than spreadsheets write more.
 TEXT = 2**20
+#: Characters of an escape: a text is counted before its escapes are read.
+ESCAPED = 7
 ROW = 2**25
 
 
 def cell_length(text: str) -> int:
     """The length of a text as a spreadsheet counts it."""
-    return len(text) + sum(character > "\uffff" for character in text)
+    if text.isascii():
+        return len(text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 @lru_cache(COLUMNS)

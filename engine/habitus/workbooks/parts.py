@@ -23,7 +23,7 @@ from typing import BinaryIO
 from xml.parsers import expat
 
 from habitus.errors import UsageError
-from habitus.expansion import PACKED, Expansion
+from habitus.expansion import Expansion
 from habitus.workbooks import limits
 
 _CHUNK = 2**16
@@ -119,6 +119,8 @@ class Parts:
             raise self.fault(f"{name} is no XML ({_reason(error)})") from None
         if fed - parser.position > limits.TAG and chunk:
             raise self.fault(f"{name} has a tag of more than {limits.TAG:,} bytes")
+        if parser.names > limits.NAMES:
+            raise self.fault(f"{name} has more than {limits.NAMES:,} names of elements")
 
     def _open(self) -> None:
         _check_start(self.path, self._file.read(8))
@@ -129,7 +131,7 @@ class Parts:
             self._zip = zipfile.ZipFile(self._file)
         except _DAMAGE as error:
             raise self.fault(f"its list of parts cannot be read ({_reason(error)})") from None
-        self.expansion = Expansion(self.path, PACKED)
+        self.expansion = Expansion(self.path)
         entries = self._zip.infolist()
         if len(entries) > limits.ENTRIES:
             raise self._crowded()
@@ -159,11 +161,17 @@ class XmlParser:
         self._inner.EndElementHandler = self._ended
         self._inner.CharacterDataHandler = self.text
         self._inner.StartDoctypeDeclHandler = _refuse
+        self._depth = 0
 
     @property
     def position(self) -> int:
         """Bytes that were read up to the element at hand."""
         return self._inner.CurrentByteIndex
+
+    @property
+    def names(self) -> int:
+        """How many names the parser remembers: of elements and attributes."""
+        return len(self._inner.intern)
 
     def feed(self, chunk: bytes) -> None:
         """Parse some bytes; none is the end."""
@@ -179,9 +187,13 @@ class XmlParser:
         """Some text, not always all of it."""
 
     def _started(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > limits.DEPTH:
+            raise ValueError(f"more than {limits.DEPTH} elements stand in each other")
         self.start(name.rpartition(" ")[2], attributes)
 
     def _ended(self, name: str) -> None:
+        self._depth -= 1
         self.end(name.rpartition(" ")[2])
 
 

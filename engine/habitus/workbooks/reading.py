@@ -14,12 +14,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from habitus.errors import UsageError
+from habitus.expansion import ROW as ROW_COST
 from habitus.workbooks.book import Sheet, chosen, read_book
 from habitus.workbooks.cells import CellError, CellReader, RawCell, Value, whole
-from habitus.workbooks.limits import COLUMNS, ROW, ROWS, TEXT, letters_of
+from habitus.workbooks.limits import COLUMNS, ESCAPED, ROW, ROWS, TEXT, letters_of
 from habitus.workbooks.parts import Attributes, Parts, XmlParser
-
-_ESCAPED = 7  # characters of an escape: a text is counted before it is decoded
 
 
 class SheetRow(dict[str, Value]):
@@ -107,7 +106,7 @@ def _values(
             size += len(value)
         if value is not None:
             values[cell.column] = value
-    parts.expansion.add(size)  # a text that cells share counts as often as it is read
+    parts.expansion.add(ROW_COST + size)  # a text that cells share counts as often as it is read
     if size > ROW:
         raise UsageError(f"{parts.path}: row {number} holds more than {ROW:,} characters")
     return values
@@ -189,7 +188,7 @@ class _SheetParser(XmlParser):
         self._texts.append(text)
         self._size += len(text)
         self._row_size += len(text)
-        if self._size > _ESCAPED * TEXT or self._row_size > _ESCAPED * ROW:
+        if self._size > ESCAPED * TEXT or self._row_size > ESCAPED * ROW:
             place = f"{letters_of(self._column)}{self._number}"
             raise UsageError(
                 f"{self._parts.path}: cell {place} holds more than {TEXT:,} characters, or its row "
