@@ -24,10 +24,12 @@ from habitus.exports import (
     ConsensusOptions,
     Format,
     Wish,
+    check_table,
     export_consensus,
     open_table,
 )
 from habitus.judges import find_set
+from habitus.labelling import Columns, open_source
 from habitus.records import JudgedItem, Label, Outcome
 from habitus.store import RunDir
 from habitus.workbooks import read_rows
@@ -263,6 +265,76 @@ def test_cells_that_a_spreadsheet_would_run_are_text_and_come_back(tmp_path: Pat
     ]  # fmt: skip
 
 
+def test_cells_of_a_workbook_are_text_come_back_and_numbers_stay(tmp_path: Path) -> None:
+    """Also when the sheet is saved as CSV by others, where a text is no longer marked as one."""
+    import openpyxl
+
+    export(hostile_run(tmp_path / "run"), tmp_path / "out", form=Format.XLSX)
+    path = tmp_path / "out" / "outsider.xlsx"
+    header, *lines = openpyxl.load_workbook(path).worksheets[0].iter_rows()
+    assert [cell.value for cell in header] == [
+        "id", "title", "body", "num", "'=cmd", "country", "subreddit", "'@m", "target.num",
+    ]  # fmt: skip
+    assert [cell.value for cell in lines[0][:5]] == [
+        "a", "'-5 degrees?", f"'{HOSTILE}", -0.25, "'@x",
+    ]  # fmt: skip
+    assert {cell.data_type for line in (header, *lines) for cell in line} == {"s", "n"}
+    assert [cell.data_type for cell in lines[0]] == [*"sss", "n", *"sssss"]
+    back = list(read_rows(path))
+    assert list(back[0]) == [
+        "id", "title", "body", "num", "=cmd", "country", "subreddit", "@m", "target.num",
+    ]  # fmt: skip
+    assert (back[0]["title"], back[0]["body"], back[0]["num"]) == ("-5 degrees?", HOSTILE, -0.25)
+    assert (back[1]["title"], back[1]["body"]) == ("\u200b=1+1", 'a\r\nb, "c"\\ud83d')
+
+
+@pytest.mark.parametrize("form", [Format.CSV, Format.XLSX])
+def test_a_sheet_that_comes_back_has_the_texts_that_were_sent(tmp_path: Path, form: Format) -> None:
+    """An export is coded by hand and judged: the texts are those of the run."""
+    export(hostile_run(tmp_path / "run"), tmp_path / "out", form=form)
+    source = open_source(tmp_path / "out" / f"outsider.{form}", Columns(response="body", id="id"))
+    first, second = source.read()
+    assert (first.response, first.fields["title"], first.fields["num"]) == (
+        HOSTILE, "-5 degrees?", "-0.25",
+    )  # fmt: skip
+    assert (second.response, second.fields["title"]) == ('a\r\nb, "c"\\ud83d', "\u200b=1+1")
+    assert first.fields["=cmd"] == "@x"
+
+
+NUMBERS = ["5", "-0.25", "007", "1.0", "1e5", "+5", "-.5", "999999999999999", "1000000000000000",
+           "12345678901234567890", "0.1", "-3"]  # fmt: skip
+
+
+def test_a_number_in_a_workbook_reads_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx"
+    with open_table(path, ["n"], Format.XLSX, numeric=["n"]) as table:
+        for number in NUMBERS:
+            table.write([number])
+    assert [str(row["n"]) for row in read_rows(path)] == NUMBERS
+    numbers = [row["n"] for row in sheet_rows(path) if not isinstance(row["n"], str)]
+    assert numbers == [5, -0.25, 999_999_999_999_999, 0.1, -3]
+
+
+def test_what_a_workbook_cannot_hold_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    long = [item("a", target, "Rice?", "x" * 32_767) for target in TARGETS]
+    labels = [label(made.id, POSITIONING, "Outsider") for made in long]
+    run = labelled_run(tmp_path / "run", long, labels, [POSITIONING])
+    with pytest.raises(
+        UsageError,
+        match=r"outsider\.xlsx, row 2 \(a\): a cell .* nothing is cut: use another format",
+    ):
+        export(run, tmp_path / "out", form=Format.XLSX)
+    assert list((tmp_path / "out").iterdir()) == []
+    export(run, tmp_path / "out")
+    check_table(Format.XLSX, 2**20 - 1, 5)
+    for form in (Format.CSV, Format.PARQUET):
+        check_table(form, 2**30, 2**15)
+    with pytest.raises(UsageError, match="1,048,576 rows with its heading: use another format"):
+        check_table(Format.XLSX, 2**20, 5)
+    with pytest.raises(UsageError, match="16,384 columns"):
+        check_table(Format.XLSX, 1, 2**14 + 1)
+
+
 def test_parquet_holds_texts_as_they_are(tmp_path: Path) -> None:
     export(hostile_run(tmp_path / "run"), tmp_path / "out", form=Format.PARQUET)
     first, second = parquet_rows(tmp_path / "out" / "outsider.parquet")
@@ -453,7 +525,8 @@ def many(count: int) -> Iterator[tuple[JudgedItem, Label]]:
             yield made, label(made.id, POSITIONING, ("Outsider", "Insider")[number % 2])
 
 
-def test_memory_does_not_grow_with_the_texts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", [Format.CSV, Format.XLSX])
+def test_memory_does_not_grow_with_the_texts(tmp_path: Path, form: Format) -> None:
     made = list(many(600))
     size = sum(len(found.question) for found, _ in made)
     run = labelled_run(
@@ -461,7 +534,7 @@ def test_memory_does_not_grow_with_the_texts(tmp_path: Path) -> None:
     )
     del made
     tracemalloc.start()
-    found = export(run, tmp_path / "out")
+    found = export(run, tmp_path / "out", form=form)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found.tables[0].tally.rows == 300

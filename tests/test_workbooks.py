@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 from openpyxl.comments import Comment
 
+from damage import command
 from habitus.cells import safe_cell
 from habitus.errors import UsageError
 from habitus.labelling import open_source
@@ -268,6 +270,75 @@ class TestSheets:
         path = made(tmp_path, [["id", "x", "id"], ["a", "b", "c"]])
         with pytest.raises(UsageError, match=r"has two columns 'id' \(A1 and C1\)"):
             list(read_rows(path))
+
+
+OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
+
+
+def without(name: str) -> bytes:
+    """The least of workbooks, without one of its parts."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for part, content in MINIMAL.items():
+            if part != name:
+                archive.writestr(part, content)
+    return out.getvalue()
+
+
+def locked() -> bytes:
+    """An archive of which an entry is encrypted."""
+    data = bytearray(without(""))
+    data[data.index(b"PK\1\2") + 8] |= 1
+    return bytes(data)
+
+
+FILES: dict[str, tuple[str, bytes, str]] = {
+    "a password, or Excel 97": ("a.xlsx", OLD, "protected by a password, or in the form of Excel 97"),
+    "an archive with a password": ("a.xlsx", locked(), "protected by a password"),
+    "xls": ("a.xls", OLD, "a.xls: save it as .xlsx or CSV; the form of Excel 97 is not read"),
+    "ods": ("a.ods", without(""), "a.ods: save it as .xlsx or CSV; the form of LibreOffice is not"),
+    "numbers": ("a.numbers", without(""), "save it as .xlsx or CSV"),
+    "xlsb": ("a.xlsb", without(""), "save it as .xlsx or CSV"),
+    "text": ("a.xlsx", b"response\na\n", "is no workbook, whatever its name says: save it as .xlsx"),
+    "nothing": ("a.xlsx", b"", "is no workbook, whatever its name says"),
+    "cut off": ("a.xlsx", without("")[:-30], "is damaged: its list of parts cannot be read"),
+    "another archive": ("a.xlsx", without("_rels/.rels"), "holds no workbook; save it as .xlsx"),
+    "no list of sheets": ("a.xlsx", without("xl/_rels/workbook.xml.rels"), "it lists no sheet of cells"),
+    "no sheet": ("a.xlsx", without("xl/worksheets/sheet1.xml"), "xl/worksheets/sheet1.xml is missing"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "said"), FILES.values(), ids=FILES)
+def test_a_file_that_is_no_workbook_says_what_to_do(
+    tmp_path: Path, name: str, content: bytes, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    code, _, told = command("judge", name, "--model", "{backend: scripted}")
+    assert code == 2
+    assert said in told
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_sheet_is_judged_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def more(book: Any) -> None:
+        sheet = book.create_sheet("Round 2")
+        for row in (["model", "response"], ["m", "We do."], ["n", "They do."]):
+            sheet.append(row)
+
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, [["nothing"]], more)
+    model = "{backend: scripted, options: {script: helpers}}"
+    words = ["judge", "a.xlsx", "--model", model, "--judges", "positioning", "--quiet"]
+    code, _, _ = command(*words, "--sheet", "Round 2", "--out", "labels")
+    assert code == 0
+    assert {item.response for item in items_of(open_source(tmp_path / "labels"))} == {
+        "We do.", "They do.",
+    }  # fmt: skip
+    code, _, told = command(*words)
+    assert (code, "a.xlsx has no rows" in told) == (2, True)
 
 
 def test_two_rows_of_one_id_are_refused_with_both_cells(tmp_path: Path) -> None:

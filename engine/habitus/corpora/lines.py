@@ -33,9 +33,8 @@ MAX_LINE = 8 * 2**20  # bytes; the longest posts take some hundred thousand
 MAX_WINDOW = 2**31
 _CHUNK = 2**20
 _PIECE = 2**13  # compressed bytes at a time
-_BLOCKS = (
-    2**11
-)  # of zstd: four bytes can be a block of 128 KiB, and what they expand to comes at once
+#: Bytes of zstd at a time: four can be a block of 128 KiB, and what they expand to comes at once.
+_BLOCKS = 2**10
 _XZ_MEMORY = MAX_WINDOW + 2**26
 _SUFFIXES = {".zst": "zstd", ".gz": "gzip", ".xz": "xz", ".bz2": "bzip2"}
 _STARTS = {
