@@ -325,6 +325,12 @@ def test_what_a_workbook_cannot_hold_is_refused_before_anything_is_written(tmp_p
     ):
         export(run, tmp_path / "out", form=Format.XLSX)
     assert list((tmp_path / "out").iterdir()) == []
+    with (
+        pytest.raises(UsageError, match="t, heading: a cell of a workbook"),
+        open_table(tmp_path / "out" / "t", ["x" * 40_000], Format.XLSX),
+    ):
+        pass
+    assert list((tmp_path / "out").iterdir()) == []
     export(run, tmp_path / "out")
     check_table(Format.XLSX, 2**20 - 1, 5)
     for form in (Format.CSV, Format.PARQUET):

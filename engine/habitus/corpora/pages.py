@@ -20,7 +20,7 @@ from habitus.expansion import ROW, Expansion
 
 MOST_ROWS = 4096
 #: Bytes of texts in a batch, if every row names the longest text of its dictionary.
-MOST_BYTES = 2**28
+MOST_BYTES = 2**27
 _DICTIONARY = 2  # the kind of such a page
 _HEADER = 32  # bytes: a kind and two sizes, each a mark and a number of at most five
 _NUMBER = 0x15  # the next field is a number of 32 bits

@@ -63,7 +63,11 @@ class Table(ABC):
         try:
             self._open()
         except OSError as error:
+            self._remove()
             raise _unwritable(self.path, error) from None
+        except UsageError:
+            self._remove()
+            raise
         return self
 
     def __exit__(
@@ -80,8 +84,11 @@ class Table(ABC):
         except OSError as fault:
             raise _unwritable(self.path, fault) from None
         finally:
-            with contextlib.suppress(OSError):
-                self._aside.unlink(missing_ok=True)
+            self._remove()
+
+    def _remove(self) -> None:
+        with contextlib.suppress(OSError):
+            self._aside.unlink(missing_ok=True)
 
     @abstractmethod
     def _open(self) -> None: ...
@@ -133,7 +140,11 @@ class WorkbookTable(Table):
 
     def _open(self) -> None:
         self._book = WorkbookWriter(self._aside).__enter__()
-        self._book.write([safe_cell(column) for column in self.columns])
+        try:
+            self._book.write([safe_cell(column) for column in self.columns])
+        except UsageError as error:
+            self._book.close()
+            raise UsageError(f"{self.path.name}, heading: {error}") from None
 
     def _add(self, row: Sequence[str | None]) -> None:
         cells = zip(row, self._numeric, strict=True)
