@@ -539,3 +539,12 @@ class TestKnownFailures:
         assert code == 2
         assert "have the same id '[bold]x[/red] " in err
         assert "\x1b" not in err
+
+    def test_hostile_names_of_files_are_told_letter_for_letter(self, terminal: Terminal) -> None:
+        Path("answers.jsonl").rename("[b]x\x1b[2J.jsonl")
+        code, _, err = terminal(
+            "judge", "[b]x\x1b[2J.jsonl", "--model", "fake", "--judges", "positioning"
+        )
+        assert code == 0
+        assert r"writing to runs/[b]x\u001b[2J-labels" in err
+        assert "\x1b" not in err
