@@ -233,6 +233,10 @@ def limited(words: list[str], folder: Path, first: str = "") -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+#: What a message says that tells what to do, or what could not be written.
+TOLD = ("free some space", "see to the disk", "too large", "cannot be written", "cannot be made")
+
+
 class TestFull:
     @pytest.mark.parametrize("make", [a_run, labels], ids=["run", "judge"])
     @pytest.mark.parametrize("kilobytes", [40, 100, 120])
@@ -267,7 +271,7 @@ class TestFull:
     def check(self, it: Command, server: FaultServer, code: int, err: str) -> None:
         assert code == 2
         assert "To go on" not in err or code == 130
-        assert any(word in err for word in ("disk", "too large", "cannot be written"))
+        assert any(word in err for word in TOLD)
         stored = durable(it.out)
         if it.out.exists() and (it.out / "manifest.json").exists():
             with RunDir.open(it.out, write=False) as run:
