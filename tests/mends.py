@@ -19,7 +19,6 @@ import compileall
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -250,8 +249,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="those with this in their file, row or words")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
     asked = parser.parse_args(arguments)
-    # A shell has what it starts behind it (&) ignore interrupts, and tests send some.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = [m for m in mends() if asked.only in f"{m.file} {m.name}" or asked.only == m.about]
     with copies(max(1, min(asked.jobs, len(chosen)))) as free:
         return _all(chosen, free, asked.jobs)
