@@ -189,10 +189,11 @@ def test_a_run_killed_when_its_log_was_begun_can_be_read(tmp_path: Path, finishe
     gone.wait()
     code = (
         "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('PRAGMA journal_mode=WAL');"
-        "c.execute('UPDATE kinds SET calls = calls'); c.commit(); os._exit(0)"
+        "c.execute('CREATE TABLE begun (a)'); c.commit(); os._exit(0)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "run" / "run.sqlite")], check=True)
     log = tmp_path / "run" / "run.sqlite-wal"
+    assert log.stat().st_size > 32
     os.truncate(log, 32)
     (tmp_path / "run" / "lock").write_text(str(gone.pid))
     assert everything(tmp_path / "run") == everything(finished / "run")
