@@ -46,7 +46,7 @@ _COPIED = (
 )
 _NAMED = re.compile(r"`(test_\w+\.py::test_\w+)`")
 T = TypeVar("T")
-_PATIENCE = 600.0  # seconds for the tests of one mend
+_PATIENCE = 300.0  # seconds for the tests of one mend
 
 
 @dataclass(frozen=True)
