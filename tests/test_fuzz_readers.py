@@ -385,12 +385,16 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("finished")
     run_experiment(study_of(folder), RunRequest(out=folder / "run"))
+    (folder / "run" / "learned.json").write_text('{"main": {"system_role": false}}')
     source = written(folder, answers(3))
     labelled(folder / "labels", job_of(source), opener=opening(helpers()))
     return folder
 
 
-RUN_FILES = ["manifest.json", "experiment.json", "study.json", "done.json", "made_up.json"]
+RUN_FILES = [
+    *("manifest.json", "experiment.json", "study.json", "done.json", "made_up.json"),
+    "learned.json",
+]
 LABEL_FILES = ["manifest.json", "experiment.json", "labelling.json", "made_up.json"]
 CASES = [("run", file) for file in RUN_FILES] + [("labels", file) for file in LABEL_FILES]
 
