@@ -41,7 +41,7 @@ def status(
 
 
 def _status(run: RunDir) -> dict[str, Any]:
-    from habitus.running import read_learned
+    from habitus.running import read_learned, versions
 
     expected = _expected(run)
     counts = run.calls.counts()
@@ -53,6 +53,7 @@ def _status(run: RunDir) -> dict[str, Any]:
         "spent": _spent(run.config, counts),
         "caps": _caps(run),
         "learned": read_learned(run),
+        "versions": versions(run),
     }
 
 
@@ -155,6 +156,8 @@ def _print(found: dict[str, Any]) -> None:
     for model, quirks in found["learned"].items():
         told = ", ".join(f"{name}: {json.dumps(value)}" for name, value in quirks.items())
         print_text(f"{model} rejected what it was sent; since then {told}")
+    if len(found["versions"]) > 1:
+        print_text(f"worked on by habitus {', then '.join(found['versions'])}")
     for problem in found.get("damage", []):
         print_text(f"damaged: {problem}")
 

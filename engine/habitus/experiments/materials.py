@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from habitus.analysis import Design
+from habitus.experiments.config import Experiment
 from habitus.experiments.counting import StageCounts, stage_counts
 from habitus.experiments.study import Study
 from habitus.records import NormState
@@ -73,6 +74,12 @@ class Materials(BaseModel):
             kinds={name: norm.kind for name, norm in self.norms.items()},
             topics={name: query.topic for name, query in self.queries.items()},
         )
+
+
+class RunConfig(Experiment):
+    """``experiment.json``: the experiment, and the hash of every file that it rests on."""
+
+    content: dict[str, str] = Field(default_factory=dict)
 
 
 #: Keys of an experiment that older runs lack, with the value that changes nothing for them.

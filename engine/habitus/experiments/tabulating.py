@@ -23,9 +23,9 @@ from habitus.analysis import (
 )
 from habitus.errors import StoreError
 from habitus.experiments.config import ResultsConfig
-from habitus.experiments.materials import Materials
+from habitus.experiments.materials import Materials, RunConfig
 from habitus.records import Attempt, Evaluation, History, SafetyLabel
-from habitus.running import read_made_up
+from habitus.running import read_made_up, refuse_unknown
 from habitus.statistics import IntervalRule
 from habitus.store import RunDir
 
@@ -46,15 +46,17 @@ def read_materials(run: RunDir) -> Materials:
     """What the run keeps of its study.
 
     Raises:
-        StoreError: the run was never begun, or the file is damaged.
+        StoreError: the run was never begun, the file is damaged, or a later version made it.
     """
     path = run.path / STUDY
     try:
-        return Materials.model_validate_json(path.read_bytes())
+        kept = Materials.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         raise StoreError(f"{run.path} has no {STUDY}: {_what_it_is(run)}") from None
     except ValueError as error:
         raise StoreError(f"{path} is damaged ({type(error).__name__}); run again") from None
+    refuse_unknown(run, RunConfig, run.config)
+    return kept
 
 
 def _what_it_is(run: RunDir) -> str:

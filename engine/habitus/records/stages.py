@@ -12,6 +12,7 @@ deterministic model give the same bytes.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -250,3 +251,16 @@ class Label(StageRecord):
     others: tuple[str, ...] = ()
     alias: str = ""
     calls: tuple[str, ...] = ()
+
+
+#: Every table of records that a run can have, with what its records are.
+TABLES: Mapping[str, type[StageRecord]] = {
+    "attempts": Attempt,
+    "histories": History,
+    "recommendations": Recommendation,
+    "responses": Response,
+    "evaluations": Evaluation,
+    "safety": SafetyLabel,
+    "items": JudgedItem,
+    "labels": Label,
+}

@@ -31,6 +31,7 @@ from habitus.running.job import (
 )
 from habitus.running.learning import Learning
 from habitus.running.madeup import keep_made_up
+from habitus.running.versions import refuse_newer
 from habitus.store import RunDir, is_run
 
 DONE = "done.json"
@@ -145,6 +146,7 @@ class Session:
         return self._budget.reached if self._budget else None
 
     def _begin(self, models: Mapping[str, ChatModel]) -> None:
+        self.store.note_session()
         _keep(self._job, self._request, self.store)
         self._budget = open_budget(self.store, self._job.caps, self._job.models)
         for name, model in models.items():
@@ -187,6 +189,7 @@ def _existing(job: Job, request: JobRequest) -> RunDir | None:
         return None
     if request.fork is not None and request.fork.resolve() == request.out.resolve():
         raise StoreError(f"{request.out} cannot be its own fork; name another directory with --out")
+    refuse_newer(request.out, job)
     return RunDir.open(request.out, config=job.config, may_change=job.may_change)
 
 
