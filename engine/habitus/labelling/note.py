@@ -114,6 +114,15 @@ def read_labelling(run: RunDir) -> Labelling:
         raise StoreError(f"{run.path} holds no labels; `habitus judge` makes them") from None
     except ValueError as error:
         raise StoreError(f"{path} is damaged ({type(error).__name__}); judge again") from None
+    refuse_later(run)
+    return note
+
+
+def refuse_later(run: RunDir) -> None:
+    """Refuse a run of labels, or of answers, that holds what only a later version knows.
+
+    Raises:
+        StoreError: with what it is, and what to do.
+    """
     kind = AnswersConfig if run.config.get("kind") == "answers" else LabelsConfig
     refuse_unknown(run, kind, run.config)
-    return note
