@@ -18,7 +18,7 @@ _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _BIDI = r"\u202a-\u202e\u2066-\u2069"
 _UNSAFE = re.compile(f"[{_CONTROLS}{_BIDI}]")
 _UNSAFE_IN_LINE = re.compile(f"[\\t\\n{_CONTROLS}{_BIDI}]")
-_INVISIBLE = {"Cc", "Cf", "Cn", "Mn", "Me", "Zs", "Zl", "Zp"}
+_INVISIBLE = {"Cc", "Cf", "Mn", "Me", "Zs", "Zl", "Zp"}
 _SHAPELESS = "\u115f\u1160\u3164\uffa0\u2800"  # fillers that count as letters and signs
 
 

@@ -22,6 +22,8 @@ from habitus.experiments.tabulating import (
     run_breakdowns,
     run_filter,
     run_results,
+    session_ends,
+    strange_sessions,
 )
 
 __all__ = [
@@ -41,6 +43,8 @@ __all__ = [
     "run_experiment",
     "run_filter",
     "run_results",
+    "session_ends",
     "stage_counts",
     "stage_named",
+    "strange_sessions",
 ]

@@ -64,6 +64,7 @@ class Materials(BaseModel):
     norms: dict[str, NormMaterial]
     queries: dict[str, QueryMaterial]
     topics: dict[str, str]
+    openers: dict[str, str] = Field(default_factory=dict)
     counts: StageCounts
 
     def design(self) -> Design:
@@ -106,6 +107,7 @@ def materials(study: Study) -> Materials:
         norms=_norms(study),
         queries={q.id: QueryMaterial(topic=q.topic, text=q.text) for q in study.queries},
         topics=dict(study.query_set.topics),
+        openers={name: text for pool in study.pools for name, text in pool.openers},
         counts=stage_counts(study),
     )
 
