@@ -19,7 +19,7 @@ from habitus.analysis.reading import read_verdicts
 from habitus.analysis.results import Results, results
 from habitus.analysis.rows import Row
 from habitus.analysis.safety import SafetyRow, safety_rows
-from habitus.analysis.tables import filter_text, results_tables
+from habitus.analysis.tables import ends_text, filter_text, results_tables
 from habitus.analysis.verdicts import Cell, VerdictTable
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Row",
     "SafetyRow",
     "VerdictTable",
+    "ends_text",
     "filter_table",
     "filter_text",
     "read_verdicts",

@@ -94,12 +94,14 @@ def analyze(
         framings_json,
         read_labels,
     )
+    from habitus.labelling import refuse_later
     from habitus.store import RunDir
 
     shares = _shares(posts, out)
     with RunDir.open(labels_path(run), write=False) as opened:
         rules = find_analysis(analysis or default_analysis(opened))
         labels = read_labels(opened, rules)
+        refuse_later(opened)
     found = analyse(labels, rules, Asked(tuple(questions or ()), progress=_tell))
     if out is not None:
         _write(found, out, shares)

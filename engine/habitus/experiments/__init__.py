@@ -11,7 +11,7 @@ with stable ids. The package does not know how anything is shown.
 
 from habitus.experiments.config import Experiment, load_experiment
 from habitus.experiments.counting import stage_counts
-from habitus.experiments.planning import plan_costs
+from habitus.experiments.planning import plan_caps, plan_costs
 from habitus.experiments.resolving import resolve
 from habitus.experiments.running import RunRequest, run_experiment
 from habitus.experiments.stages import TABLES, Stage, call_stage, stage_named
@@ -22,6 +22,8 @@ from habitus.experiments.tabulating import (
     run_breakdowns,
     run_filter,
     run_results,
+    session_ends,
+    strange_sessions,
 )
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "View",
     "call_stage",
     "load_experiment",
+    "plan_caps",
     "plan_costs",
     "read_materials",
     "resolve",
@@ -40,6 +43,8 @@ __all__ = [
     "run_experiment",
     "run_filter",
     "run_results",
+    "session_ends",
     "stage_counts",
     "stage_named",
+    "strange_sessions",
 ]

@@ -83,9 +83,8 @@ class OpenAIModel:
         """Ask, again where that helps, and say how it ended."""
         call = _Call(left=self._entry.timeout)
         while True:
-            encoder = self._encoder
-            outgoing = encoder.encode(request)
-            answer = await self._once(outgoing, call)
+            sent = await self._once(request, call)
+            encoder, outgoing, answer = sent.encoder, sent.outgoing, sent.answer
             judged = _judge(answer, encoder.quirks, outgoing)
             if judged.rejection and self._learned(judged.rejection, request, outgoing, encoder):
                 call.learned += 1
@@ -94,10 +93,12 @@ class OpenAIModel:
             if not judged.again or not await self._patient(answer, call):
                 return self._reply(judged, outgoing, call)
 
-    async def _once(self, outgoing: Outgoing, call: _Call) -> Answer:
-        """One request on the wire."""
+    async def _once(self, request: Request, call: _Call) -> _Sent:
+        """One request on the wire, written when its turn has come: by what is known then."""
         clock = self._endpoint.clock
         async with self._endpoint.gate.slot() as slot:
+            encoder = self._encoder
+            outgoing = encoder.encode(request)
             began = clock.now()
             answer = await self._endpoint.post(outgoing.body, max(call.left, _LEAST_TIME))
             call.latency = clock.now() - began
@@ -107,7 +108,7 @@ class OpenAIModel:
                 slot.congested()
             elif answer.status == 200:
                 slot.succeeded()
-        return answer
+        return _Sent(encoder, outgoing, answer)
 
     async def _patient(self, answer: Answer, call: _Call) -> bool:
         """Wait before another try; False when tries or time are used up."""
@@ -150,6 +151,15 @@ class OpenAIModel:
             waited=call.waited,
             raw=hide(read.raw),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What was sent, by which encoder, and the answer."""
+
+    encoder: Encoder
+    outgoing: Outgoing
+    answer: Answer
 
 
 @dataclass(slots=True)

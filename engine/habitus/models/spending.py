@@ -179,6 +179,10 @@ class Budget:
         """What is charged, by cap; money in its currency."""
         return {cap: _shown(cap, amount) for cap, amount in self._spent.items()}
 
+    def most(self) -> dict[str, float]:
+        """The caps; money in its currency."""
+        return {cap: _shown(cap, amount) for cap, amount in self._limits.items()}
+
     def charge(self, took: Amount) -> None:
         """Charge what was spent before."""
         for cap in self._limits:
@@ -257,7 +261,7 @@ def check_prices(caps: Caps, entries: Mapping[str, ModelEntry]) -> None:
     """
     if not caps.cost:
         return
-    unknown = [n for n, e in entries.items() if e.price is None and e.backend in _BILLED]
+    unknown = [n for n, e in entries.items() if e.price is None and is_billed(e)]
     if unknown:
         raise UsageError(
             f"money is capped, but no price is known for {', '.join(unknown)}: give the entry a "
@@ -271,6 +275,11 @@ def check_prices(caps: Caps, entries: Mapping[str, ModelEntry]) -> None:
                 f"money is capped in {', '.join(caps.cost)}, but {name} is priced in "
                 f"{price.currency}: cap that as well"
             )
+
+
+def is_billed(entry: ModelEntry) -> bool:
+    """Whether somebody else may bill for a model, so that without a price its cost is not known."""
+    return entry.backend in _BILLED
 
 
 def answered_unseen(reply: Reply) -> bool:

@@ -182,6 +182,22 @@ class RunDir:
         return self._manifest
 
     @property
+    def sessions(self) -> list[dict[str, Any]]:
+        """Which versions worked on the run: how many sessions of each, the first and the last."""
+        return [dict(note) for note in self._manifest.get("sessions", ())]
+
+    def note_session(self) -> None:
+        """Say in the manifest that this version works on the run now."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        who = {"habitus": habitus.__version__, "python": platform.python_version()}
+        notes = self.sessions
+        if not notes or any(notes[-1].get(name) != value for name, value in who.items()):
+            notes.append({**who, "first": now, "sessions": 0})
+        notes[-1] |= {"last": now, "sessions": notes[-1]["sessions"] + 1}
+        self._manifest = {**self._manifest, "sessions": notes}
+        self.write(_MANIFEST, canonical(self._manifest, indent=2) + b"\n")
+
+    @property
     def log(self) -> Path:
         """Where a running command writes what it has to say."""
         return self.path / "log.txt"
