@@ -23,7 +23,8 @@ def write_whole(path: Path, parts: Iterable[bytes]) -> None:
     """
     beside = path.with_name(f".{path.name}.tmp")
     try:
-        with beside.open("wb") as file:
+        beside.unlink(missing_ok=True)  # left by a kill, or a link that somebody put there
+        with beside.open("xb") as file:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
@@ -61,7 +62,8 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._handle = os.open(path, flags, 0o644)
         except OSError as error:
             raise StoreError(
                 f"{path.parent} cannot be written to: {error.strerror}; "

@@ -125,6 +125,8 @@ class RunDir:
             StoreError: if this is no run, or one that cannot be read.
         """
         _require(path)
+        if write:
+            _refuse_links(path)
         lock = Lock(path / _LOCK) if write else None
         try:
             if config is not None:
@@ -257,6 +259,14 @@ def _in_use(path: Path) -> bool:
         return False
 
 
+def _refuse_links(path: Path) -> None:
+    """A run that somebody passed on must not lead what is written, or deleted, to another place."""
+    names = (_LOCK, _RECORDS, _DATABASE, *(f"{_DATABASE}-{end}" for end in ("journal", "wal", "shm")))
+    for name in names:
+        if (path / name).is_symlink():
+            raise StoreError(f"{path / name} is a link; a run has files of its own: copy it here")
+
+
 def _claim(path: Path) -> Lock:
     """Make the directory if need be, and take its lock, if a run may be made there."""
     if is_run(path):
@@ -268,6 +278,7 @@ def _claim(path: Path) -> Lock:
         strange = sorted(found.name for found in path.iterdir() if found.name not in _UNFINISHED)
     except OSError as error:
         raise StoreError(f"{path} cannot be made: {error.strerror}") from error
+    _refuse_links(path)
     if strange:
         raise StoreError(
             f"{path} holds other things ({', '.join(strange[:3])}); choose an empty directory"
