@@ -21,7 +21,10 @@ from habitus.content import ContentModel, Found, load
 
 _SLOTS = {"demonym": "demonyms", "country": "countries", "religion": "religions", "faith": "faiths"}
 _SLOT = re.compile(r"\{(\w+)\}")
-MOST_WORDS, MOST_GAPS = 12, 3  # of a pattern: each gap, and each word with choices, may be tried anew
+MOST_WORDS, MOST_GAPS = (
+    12,
+    3,
+)  # of a pattern: each gap, and each word with choices, may be tried anew
 _GAP = r"(?:[\w'-]+,?\s+){0,2}"
 _SHORT = {  # written out in the file, contracted in people's mouths
     ("i", "am"): r"(?:i\s+am|i'?m)",

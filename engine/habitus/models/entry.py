@@ -67,7 +67,9 @@ def _no_key(value: Any) -> Any:
     """Refuse what looks like a key, without showing it: entries are stored, printed and passed on."""
     if any(map(looks_like_key, texts_in(value))):
         what = "holds what looks like a key; keep it in a variable of the environment or in a file"
-        raise PydanticCustomError(NOT_SHOWN, f"{what}, and name that in api_key_env or api_key_file")
+        raise PydanticCustomError(
+            NOT_SHOWN, f"{what}, and name that in api_key_env or api_key_file"
+        )
     return value
 
 

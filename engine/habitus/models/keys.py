@@ -32,9 +32,7 @@ _LONGEST_FILE = 4096  # bytes
 _RUN_FILES = ("manifest.json", "run.sqlite")
 
 #: How keys of known providers begin, and then a long run without a space.
-_BEGINS = (
-    r"(?:sk|rk|gsk|csk|xai|hf|nvapi|pplx|tgp|r8|ghp|glpat)[-_]|github_pat_|AIza|eyJ"
-)
+_BEGINS = r"(?:sk|rk|gsk|csk|xai|hf|nvapi|pplx|tgp|r8|ghp|glpat)[-_]|github_pat_|AIza|eyJ"
 _LIKE_A_KEY = re.compile(rf"(?<![A-Za-z0-9])(?:{_BEGINS})[A-Za-z0-9_\-.]{{16,}}")
 _BEARER = re.compile(r"\bBearer\s+\S", re.IGNORECASE)
 _RANDOM = re.compile(r"[A-Za-z0-9]{32,}")
@@ -149,8 +147,8 @@ def _from_file(path: Path, base: Path) -> str:
     try:
         resolved = path.resolve(strict=True)
         _refuse_place(resolved, base)
-        handle = os.open(resolved, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(handle, "rb") as file:
+        handle = os.open(resolved, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # no wait for a pipe
+        with os.fdopen(handle, "rb") as file:
             found = os.fstat(handle)
             if not stat.S_ISREG(found.st_mode):
                 raise _UnusableFileError("is no file")
@@ -199,7 +197,12 @@ def _spelt(char: str) -> str:
     """One character: itself, or as JSON (also inside JSON), an address or HTML may write it."""
     code = ord(char)
     hexa = "".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in f"{code:02x}")
-    forms = [re.escape(char), rf"%(?:25){{0,4}}{hexa}", rf"\\{{1,8}}u00{hexa}", rf"&#[xX]0{{0,8}}{hexa};"]
+    forms = [
+        re.escape(char),
+        rf"%(?:25){{0,4}}{hexa}",
+        rf"\\{{1,8}}u00{hexa}",
+        rf"&#[xX]0{{0,8}}{hexa};",
+    ]
     forms += [rf"&#0{{0,8}}{code};"]
     if char in '"\\/':
         forms.append(rf"\\{{1,8}}{re.escape(char)}")

@@ -36,6 +36,7 @@ from typing import Any
 import orjson
 
 from habitus.errors import ModelError
+from habitus.models.controls import ControlTokens, structural
 from habitus.models.entry import ModelEntry, Opening
 from habitus.models.quirks import rewrite
 from habitus.models.reading import Read, read_completion
@@ -98,6 +99,7 @@ class VllmModel:
         self._entry = entry
         self._engine = engine
         self._seat = Seat(engine)
+        self._tokens: ControlTokens | None = None
         self._numbers = itertools.count()
         chosen = "concurrency" in entry.model_fields_set
         self._places = asyncio.Semaphore(entry.concurrency if chosen else engine.most)
@@ -133,6 +135,8 @@ class VllmModel:
         asked = request.all_messages
         fitting = tuple(Message(m.role, clean_text(m.text)) for m in rewrite(asked, quirks))
         tokenizer = await self._engine.tokenizer()
+        if quirks.control_tokens != "sent":
+            fitting = tuple(map(self._control_tokens(tokenizer).message, fitting))
         text = tokenizer.apply_chat_template(
             [{"role": m.role, "content": m.text} for m in fitting],
             tokenize=False,
@@ -141,6 +145,15 @@ class VllmModel:
         )
         tokens = tokenizer(text, add_special_tokens=False)["input_ids"]
         return _Prompt(tokens, None if fitting == asked else fitting)
+
+    def _control_tokens(self, tokenizer: Any) -> ControlTokens:
+        """What the tokenizer finds anywhere in a text; a chat template is filled before it is read."""
+        if self._tokens is None:
+            added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+            template = str(getattr(tokenizer, "chat_template", "") or "")
+            chosen = [str(t) for t in added if t.special or structural(str(t), template)]
+            self._tokens = ControlTokens([*chosen, *getattr(tokenizer, "all_special_tokens", ())])
+        return self._tokens
 
     async def _answered(self, request: Request, tokens: Sequence[int]) -> Read:
         """Run the request and read how it ended."""

@@ -199,9 +199,9 @@ def _connect(uri: str, path: Path) -> sqlite3.Connection:
         )
         # A run may come from others: what its schema defines gets no functions that act.
         connection.execute("PRAGMA trusted_schema=0")
-        return connection
     except sqlite3.Error as error:
         raise store_error(path, error) from error
+    return connection
 
 
 def _beside(path: Path) -> sqlite3.Connection:

@@ -35,6 +35,17 @@ def write_whole(path: Path, parts: Iterable[bytes]) -> None:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
+def refuse_links(folder: Path, names: Iterable[str]) -> None:
+    """A run that somebody passed on must not lead what is written, or deleted, to another place.
+
+    Raises:
+        StoreError: one of the names in the folder is a symbolic link.
+    """
+    for name in names:
+        if (folder / name).is_symlink():
+            raise StoreError(f"{folder / name} is a link; a run has files of its own: copy it here")
+
+
 def sync_directory(path: Path) -> None:
     """Make the names in a directory durable."""
     handle = os.open(path, os.O_RDONLY)

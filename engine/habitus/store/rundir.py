@@ -32,7 +32,7 @@ from habitus.errors import ConfigChangedError, StoreError
 from habitus.store import database, digests
 from habitus.store.calls import CallStore
 from habitus.store.canonical import allowed, canonical, changes, digest, loads
-from habitus.store.files import Lock, left_locked, write_whole
+from habitus.store.files import Lock, left_locked, refuse_links, write_whole
 from habitus.store.journal import Item, Journal
 from habitus.store.stages import RecordStore
 from habitus.store.verification import Verification, verify
@@ -43,6 +43,12 @@ _EXPERIMENT = "experiment.json"
 _DATABASE = "run.sqlite"
 _RECORDS = "records"
 _LOCK = "lock"
+_WRITTEN = (
+    _LOCK,
+    _RECORDS,
+    _DATABASE,
+    *(f"{_DATABASE}-{end}" for end in ("journal", "wal", "shm")),
+)
 _TOLD = 12  # changes of a configuration that are told one by one
 # What a creation that was cut short can leave behind.
 _UNFINISHED = {
@@ -126,7 +132,7 @@ class RunDir:
         """
         _require(path)
         if write:
-            _refuse_links(path)
+            refuse_links(path, _WRITTEN)
         lock = Lock(path / _LOCK) if write else None
         try:
             if config is not None:
@@ -259,14 +265,6 @@ def _in_use(path: Path) -> bool:
         return False
 
 
-def _refuse_links(path: Path) -> None:
-    """A run that somebody passed on must not lead what is written, or deleted, to another place."""
-    names = (_LOCK, _RECORDS, _DATABASE, *(f"{_DATABASE}-{end}" for end in ("journal", "wal", "shm")))
-    for name in names:
-        if (path / name).is_symlink():
-            raise StoreError(f"{path / name} is a link; a run has files of its own: copy it here")
-
-
 def _claim(path: Path) -> Lock:
     """Make the directory if need be, and take its lock, if a run may be made there."""
     if is_run(path):
@@ -278,7 +276,7 @@ def _claim(path: Path) -> Lock:
         strange = sorted(found.name for found in path.iterdir() if found.name not in _UNFINISHED)
     except OSError as error:
         raise StoreError(f"{path} cannot be made: {error.strerror}") from error
-    _refuse_links(path)
+    refuse_links(path, _WRITTEN)
     if strange:
         raise StoreError(
             f"{path} holds other things ({', '.join(strange[:3])}); choose an empty directory"
