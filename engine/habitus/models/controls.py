@@ -19,14 +19,15 @@ from habitus.records import Message
 
 JOINER = "\u2060"
 
-#: Control tokens of common model families, by their forms. None matches what it was broken up into.
+#: Control tokens of common model families, by their forms. None matches what it was broken up into,
+#: nor a sentinel in capitals that a prompt asks for, such as ``<|END|>``.
 _FORMS = (
-    r"<\|[^\s<>|\u2060]{1,64}\|?>",  # <|im_end|>, <|eot_id|>, <|turn>
-    r"<[^\s<>|\u2060]{1,64}\|>",  # <turn|>
+    r"<\|[a-z][a-z0-9_.-]{0,63}\|?>",  # <|im_end|>, <|eot_id|>, <|turn>
+    r"<[a-z][a-z0-9_.-]{0,63}\|>",  # <turn|>
+    r"<\|[A-Z_]{1,60}_TOKEN\|>",
     r"<\uff5c[^<>\u2060]{1,64}\uff5c>",  # with the wide bars of DeepSeek
-    r"</?s>|<(?:bos|eos|pad|unk|mask)>",
-    r"<(?:start|end)_of_(?:turn|image|audio)>",
-    r"</?(?:think|tool_call|tool_response|tools|unused\d{1,4})>",
+    r"</?s>|<(?:bos|eos|pad|unk|mask)>|<(?:start|end)_of_(?:turn|image|audio)>",
+    r"</?(?:tool_call|tool_response|tools)>",
     r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|THINK|IMG)\]|<<?/?SYS>?>",
     r"\[gMASK\]|\[e~\[|\]~b\]|\]~!b\[",
 )
