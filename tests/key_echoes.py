@@ -72,6 +72,11 @@ def _spelt(spelling: Callable[[str], str]) -> Keyed:
     return lambda key: _in_message(content="Your key is KEY.")(spelling(key))
 
 
+def answer_in_parts(*texts: str) -> Step:
+    """An answer in pieces, none of which has the whole of it."""
+    return raw(completion({"content": [{"type": "text", "text": text} for text in texts]}))
+
+
 #: Every place where a server may repeat a key: it is given what stood behind ``Bearer``.
 REPEATED: Mapping[str, Keyed] = {
     "text": _in_message(content="Your key is KEY."),
@@ -83,6 +88,8 @@ REPEATED: Mapping[str, Keyed] = {
     "tool call": _in_message(tool_calls=[{"id": "KEY", "function": {"arguments": '{"a": "KEY"}'}}]),
     "role": _in_message(role="KEY"),
     "in parts": _in_message(content=[{"type": "text", "text": "KEY"}]),
+    "in two parts": lambda key: answer_in_parts(key[:7], key[7:]),
+    "around a thought": lambda key: answer(f"{key[:7]}<think>hm</think>{key[7:]}"),
     "finish reason": lambda key: answer("Rice.", f"stop {key}"),
     "model, id and usage": lambda key: raw(
         completion(
