@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MARK = "[key]"
 SHORTEST_KEY = 12  # characters; what is shorter is a word for "no key" and stays in texts
-_LONGEST_FILE = 4096  # bytes
+LONGEST_FILE = 4096  # bytes
 _RUN_FILES = ("manifest.json", "run.sqlite")
 
 #: How keys of known providers begin, and then a long run without a space.
@@ -154,11 +154,11 @@ def _from_file(path: Path, base: Path) -> str:
                 raise _UnusableFileError("is no file")
             if found.st_uid == os.getuid() and found.st_mode & 0o077:
                 raise _UnusableFileError("can be read by others; give it to yourself: chmod 600")
-            raw = file.read(_LONGEST_FILE + 1)
+            raw = file.read(LONGEST_FILE + 1)
     except OSError as error:
         raise _UnusableFileError(f"cannot be read: {error.strerror or error}") from None
     lines = raw.decode("ascii", "replace").split()
-    if len(raw) > _LONGEST_FILE or len(lines) != 1:
+    if len(raw) > LONGEST_FILE or len(lines) != 1:
         raise _UnusableFileError("must hold the key on one line and nothing else")
     return lines[0]
 
