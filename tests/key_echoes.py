@@ -68,8 +68,8 @@ def _redirect(number: int) -> Keyed:
     return lambda key: raw(f"see {key}".encode(), number, {"Location": f"/elsewhere?key={key}"})
 
 
-def _spelt(spelling: Callable[[str], str]) -> Keyed:
-    return lambda key: _in_message(content="Your key is KEY.")(spelling(key))
+def _spelt(spelling: str) -> Keyed:
+    return lambda key: _in_message(content="Your key is KEY.")(spellings(key)[spelling])
 
 
 def answer_in_parts(*texts: str) -> Step:
@@ -96,8 +96,8 @@ REPEATED: Mapping[str, Keyed] = {
             {"content": "Rice."}, model=key, id=key, usage={"prompt_tokens": key, key: 1}
         )
     ),
-    "another field": lambda key: raw(completion({"content": "Rice."}, **{key: {"of": key}})),
-    **{f"text as {name}": _spelt(lambda key, name=name: spellings(key)[name]) for name in spellings("")},
+    "another field": lambda key: raw(completion({"content": "Rice."}, "stop", **{key: {"of": key}})),
+    **{f"text as {name}": _spelt(name) for name in spellings("")},
     **{f"error {number}": _error(number) for number in (400, 401, 403, 404, 413, 422, 429, 451, 500, 503)},
     "error code": _error(403, "safety system", code="KEY"),
     "error type and parameter": _error(400, "max_tokens is not supported: KEY", type="KEY", param="KEY"),

@@ -25,8 +25,7 @@ from random import Random
 
 from fault_server import Asked, FaultServer, name_of
 from habitus.records import Outcome
-from habitus.store import RunDir, is_run
-from habitus.store.calls import StoredCall
+from habitus.store import RunDir, StoredCall, is_run
 from habitus.store.writer import GROUP
 
 CONCURRENCY = 6

@@ -115,7 +115,10 @@ class TestRuns:
                 "base_url": server.url,
                 "api_key_env": "KEY",
             }
-            changes = {"models.main": {**entry, "retries": 0}, "filter.policy": "report_only"}
+            changes: dict[str, Any] = {
+                "models.main": {**entry, "retries": 0},
+                "filter.policy": "report_only",
+            }
             changes |= {"history.domain_sessions": 3, "limits.alike": 1000}
             options = set_options({**FAST, **changes})
             printed = await habitus(tmp_path, "run", "first", *options, HABITUS_DEBUG="1")
