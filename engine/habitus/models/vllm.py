@@ -136,7 +136,8 @@ class VllmModel:
         fitting = tuple(Message(m.role, clean_text(m.text)) for m in rewrite(asked, quirks))
         tokenizer = await self._engine.tokenizer()
         if quirks.control_tokens != "sent":
-            fitting = tuple(map(self._control_tokens(tokenizer).message, fitting))
+            self._tokens = self._tokens or tokens_of(tokenizer)
+            fitting = tuple(map(self._tokens.message, fitting))
         text = tokenizer.apply_chat_template(
             [{"role": m.role, "content": m.text} for m in fitting],
             tokenize=False,
@@ -145,15 +146,6 @@ class VllmModel:
         )
         tokens = tokenizer(text, add_special_tokens=False)["input_ids"]
         return _Prompt(tokens, None if fitting == asked else fitting)
-
-    def _control_tokens(self, tokenizer: Any) -> ControlTokens:
-        """What the tokenizer finds anywhere in a text; a chat template is filled before it is read."""
-        if self._tokens is None:
-            added = getattr(tokenizer, "added_tokens_decoder", {}).values()
-            template = str(getattr(tokenizer, "chat_template", "") or "")
-            chosen = [str(t) for t in added if t.special or structural(str(t), template)]
-            self._tokens = ControlTokens([*chosen, *getattr(tokenizer, "all_special_tokens", ())])
-        return self._tokens
 
     async def _answered(self, request: Request, tokens: Sequence[int]) -> Read:
         """Run the request and read how it ended."""
@@ -207,6 +199,14 @@ class VllmModel:
         if prompt.changed is not None:
             sent["messages"] = [{"role": m.role, "content": m.text} for m in prompt.changed]
         return sent
+
+
+def tokens_of(tokenizer: Any) -> ControlTokens:
+    """What a tokenizer of transformers finds anywhere in a text, as a filled chat template is."""
+    added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+    template = str(getattr(tokenizer, "chat_template", "") or "")
+    chosen = [str(t) for t in added if t.special or structural(str(t), template)]
+    return ControlTokens([*chosen, *getattr(tokenizer, "all_special_tokens", ())])
 
 
 def _asked(request: Request, extra: Mapping[str, Any]) -> dict[str, Any]:
