@@ -190,7 +190,7 @@ class TestPatterns:
         ("pattern", "text"),
         [
             ("i " + "{gap} " * MOST_GAPS + "am {demonym}", "korean " + "i " * 500),
-            (" ".join(["a|A|a"] * (MOST_WORDS - 1)) + " {demonym}", "korean " + "a " * 500),
+            (" ".join(["ab|AB|ab"] * (MOST_WORDS - 1)) + " {demonym}", "korean " + "ab " * 9000),
             ("{demonym}|{demonym} " * MOST_SLOTS + "z", "korean " * 500),
         ],
         ids=["gaps", "choices", "slots"],

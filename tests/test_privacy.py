@@ -283,7 +283,7 @@ LIKE_KEYS = {
     "project": "sk-proj-" + "aB3" * 16,
     "letters only": "gsk_" + "aBcDeFgH" * 6,
     "named by its maker": "hf_" + "aBcDeFgH12" * 3,
-    "bearer": "Bearer q7-x",
+    "bearer": "Bearer q7-x-93-lm",
     "at random": "aB3x" * 9,
 }
 WRONG_PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
@@ -356,6 +356,7 @@ class TestWrongPlaces:
             "https://abcdEFGH1234.us-east-1.aws.endpoints.example.com/v1",
             "accounts/fireworks/models/llama-v3p1-405b-instruct",
             "OPENAI_API_KEY",
+            "the bearer of good news",
             "~/.keys/openai",
         ],
     )

@@ -34,7 +34,7 @@ _RUN_FILES = ("manifest.json", "run.sqlite")
 #: How keys of known providers begin, and then a long run without a space.
 _BEGINS = r"(?:sk|rk|gsk|csk|xai|hf|nvapi|pplx|tgp|r8|ghp|glpat)[-_]|github_pat_|AIza|eyJ"
 _LIKE_A_KEY = re.compile(rf"(?<![A-Za-z0-9])(?:{_BEGINS})[A-Za-z0-9_\-.]{{16,}}")
-_BEARER = re.compile(r"\bBearer\s+\S", re.IGNORECASE)
+_BEARER = re.compile(r"\bBearer\s+(?=\S*\d)[\w.~+/=-]{8,}", re.IGNORECASE)
 _RANDOM = re.compile(r"[A-Za-z0-9]{32,}")
 #: What an escape begins with. Bodies without one of them are searched for the key alone.
 _ESCAPES = (b"\\u", b"%", b"&")
@@ -112,7 +112,7 @@ def key_path(file: str, environ: Mapping[str, str]) -> Path:
 def looks_like_key(text: str) -> bool:
     """Whether a text holds something that looks like a key: then it is in the wrong place.
 
-    That is a known beginning and a long rest, ``Bearer`` and a word, or 32 or more letters and
+    That is a known beginning and a long rest, ``Bearer`` and a word with a digit, or 32 or more letters and
     digits with capitals, small letters and at least four digits mixed in one word.
     """
     if _BEARER.search(text):
