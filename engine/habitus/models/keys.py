@@ -37,7 +37,7 @@ _LIKE_A_KEY = re.compile(rf"(?<![A-Za-z0-9])(?:{_BEGINS})[A-Za-z0-9_\-.]{{16,}}"
 _BEARER = re.compile(r"\bBearer\s+(?=\S*\d)[\w.~+/=-]{8,}", re.IGNORECASE)
 _RANDOM = re.compile(r"[A-Za-z0-9]{32,}")
 #: What an escape begins with. Bodies without one of them are searched for the key alone.
-_ESCAPES = (b"\\u", b"%", b"&")
+_ESCAPES = ("\\u", "%", "&")
 
 
 class Secret:
@@ -51,20 +51,21 @@ class Secret:
         # A word such as EMPTY that stands for no key is no secret, and may stand in any answer.
         self._key = key if key and len(key) >= SHORTEST_KEY else ""
         self._odd = not _PLAIN.fullmatch(self._key)
-        self._quick = (*_ESCAPES, *(form.encode() for form in (self._key, *_encoded(self._key))))
+        self._quick = (*_ESCAPES, self._key, *_encoded(self._key))
+        self._quick_bytes = tuple(part.encode() for part in self._quick)
 
     def __repr__(self) -> str:
         return "Secret()"
 
     def hidden(self, body: bytes) -> bytes:
         """Bytes without the key. Those that do not have it come back as they are."""
-        if not self._key or not (self._odd or any(part in body for part in self._quick)):
+        if not self._key or not (self._odd or any(part in body for part in self._quick_bytes)):
             return body
         return self._pattern.sub(MARK.encode(), body)
 
     def hidden_text(self, text: str) -> str:
         """A text without the key: JSON and markup may have spelt it with escapes."""
-        if not self._key or not text:
+        if not self._key or not (self._odd or any(part in text for part in self._quick)):
             return text
         return self._text_pattern.sub(MARK, text)
 
