@@ -9,10 +9,11 @@ import pytest
 
 from habitus.cli.pace import Pace, span
 from habitus.cli.progress import Ahead, Progress, study_ahead
+from habitus.cli.watching import Watching
 from habitus.experiments import RunRequest, Stage
 from habitus.models import Budget, Caps, ModelEntry, Price, Recorded
 from habitus.models.scripted import ScriptedModel
-from habitus.records import Label, Message, Outcome, Reply, Request, Sampling, Usage
+from habitus.records import Label, Message, Outcome, Reply, Request, Response, Sampling, Usage
 from habitus.store import RunDir
 from study_fixture import study_of
 from test_filter import session
@@ -154,6 +155,30 @@ def test_a_session_that_is_held_again_is_one_session(
             progress.put("attempts", session(number=number, attempt=attempt))
         progress.end()
     assert capsys.readouterr().err == "attempts 2/3 (2 more tries); 0 calls\n"
+
+
+HOSTILE = "see [1], [INST] hi [/INST], path [/home/x], [bold]x :smile: \x1b[2J"
+SHOWN = r"see [1], [INST] hi [/INST], path [/home/x], [bold]x :smile: \u001b[2J"
+
+
+def test_what_is_watched_is_shown_letter_for_letter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    study = study_of(tmp_path)
+    watching = Watching(study)
+    watching.put("attempts", session(HOSTILE))
+    asked = {"target": "t", "setting": "hist", "persona": "p", "repeat": 0, "text": HOSTILE}
+    asked["query"] = study.queries[0].id
+    watching.put("responses", Response.model_validate({"id": "r", **asked}))
+    judged = label("l", Outcome.OK).model_copy(
+        update={"item": "t/hist/p/q/r0", "label": "[b]", "reasoning": HOSTILE}
+    )
+    watching.put("labels", judged)
+    out = capsys.readouterr().out
+    assert "".join(out.split()).count("".join(SHOWN.split())) == 3
+    assert "\x1b" not in out
+    assert "[b]. see [1]" in out
 
 
 def test_a_study_says_what_it_has_before_it(tmp_path: Path) -> None:

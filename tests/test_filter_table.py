@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from habitus.analysis import ResultOptions, ends_text, filter_table, filter_text
 from habitus.errors import StoreError
+from habitus.experiments import RunRequest, Stage, run_experiment
 from habitus.records import Attempt, NormCheck, Outcome, SessionCheck
+from habitus.store import RunDir
 from results_fixture import design
+from study_fixture import study_of
 
 PLAN = design(cultures=2, personas=3)
 QUICK = ResultOptions(seed=1, draws=200)
@@ -110,6 +114,17 @@ def test_personas_out_of_their_role_are_counted() -> None:
     (row, _) = filter_table(attempts, PLAN, QUICK).rows
     assert (row.role_break.satisfied, row.role_break.judged, row.role_break.missing) == (1, 2, 2)
     assert row.as_json()["role_break"] == 0.5
+
+
+def test_a_run_counts_personas_out_of_their_role(tmp_path: Path) -> None:
+    said = [{"role": "persona", "reply": "As an AI language model, I have no body."}]
+    options = {"script": "helpers", "rules": said}
+    study = study_of(tmp_path, {"models.main.options": options, "filter.policy": "report_only"})
+    request = RunRequest(out=tmp_path / "run", until=Stage.HISTORIES)
+    run_experiment(study, request)
+    with RunDir.open(tmp_path / "run", write=False) as run:
+        kept = list(run.records.iterate("attempts", Attempt))
+    assert {attempt.role_breaks for attempt in kept} == {("speaks as the assistant: as an ai",)}
 
 
 def test_why_sessions_ended_is_counted_over_all_attempts() -> None:

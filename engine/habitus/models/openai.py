@@ -21,6 +21,7 @@ from habitus.errors import ModelError
 from habitus.models.context import listed_length
 from habitus.models.endpoints import Answer, Endpoint, endpoint_for
 from habitus.models.entry import ModelEntry, Opening
+from habitus.models.keys import read_key
 from habitus.models.quirks import Quirks
 from habitus.models.reading import Read, error_inside, read_completion
 from habitus.models.rejections import Rejection, learn, read_rejection
@@ -206,18 +207,12 @@ def _judge(answer: Answer, quirks: Quirks, outgoing: Outgoing) -> _Judged:
 
 
 def open_openai(name: str, entry: ModelEntry, opening: Opening) -> OpenAIModel:
-    """The backend of an entry; the key is read from the environment here and nowhere else.
+    """The backend of an entry; its key is read here and nowhere else.
 
     Raises:
-        ModelError: the variable that should hold the key is not set, or its value cannot be one.
+        ModelError: there is no key where the entry says, or it cannot be one.
     """
-    key = None
-    if entry.api_key_env is not None:
-        key = opening.environ.get(entry.api_key_env, "").strip()
-        if not key:
-            raise ModelError(f"model {name!r}: environment variable {entry.api_key_env} is not set")
-        if not key.isprintable() or not key.isascii():
-            raise ModelError(f"model {name!r}: {entry.api_key_env} does not hold a usable key")
+    key = read_key(name, entry, opening)
     if entry.base_url is None:
         raise ModelError(f"model {name!r}: backend openai needs base_url")
     endpoint = endpoint_for(opening, entry.base_url, key, entry.concurrency)

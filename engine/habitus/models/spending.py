@@ -27,6 +27,7 @@ from pydantic import Field
 
 from habitus.content import ContentModel
 from habitus.errors import HabitusError, UsageError
+from habitus.models.controls import most_added
 from habitus.models.entry import ModelEntry, Money, Price
 from habitus.records import Outcome, Reply, Request, Usage
 
@@ -134,7 +135,7 @@ class Purse:
         """The bound of one call: ``more`` are bytes beside its messages."""
         prompt = TEMPLATE_TOKENS + more
         for text in texts:
-            prompt += MESSAGE_TOKENS + len(text.encode("utf-8", "surrogatepass"))
+            prompt += MESSAGE_TOKENS + len(text.encode("utf-8", "surrogatepass")) + most_added(text)
         written = max_tokens or self.context_length or UNKNOWN_ANSWER
         return self.charge(Usage(prompt, written, 0), 1)
 

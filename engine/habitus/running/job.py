@@ -26,6 +26,7 @@ MODELS_MAY_CHANGE = frozenset(
     {
         "models.*.base_url",
         "models.*.api_key_env",
+        "models.*.api_key_file",
         "models.*.concurrency",
         "models.*.timeout",
         "models.*.retries",

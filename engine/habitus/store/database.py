@@ -196,11 +196,14 @@ class Reader:
 
 def _connect(uri: str, path: Path) -> sqlite3.Connection:
     try:
-        return sqlite3.connect(
+        connection = sqlite3.connect(
             uri, uri=True, isolation_level=None, check_same_thread=False, timeout=30
         )
+        # A run may come from others: what its schema defines gets no functions that act.
+        connection.execute("PRAGMA trusted_schema=0")
     except sqlite3.Error as error:
         raise store_error(path, error) from error
+    return connection
 
 
 def _beside(path: Path) -> sqlite3.Connection:
