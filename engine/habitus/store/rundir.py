@@ -19,26 +19,24 @@ written last, so a directory with a manifest is a whole run.
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import habitus
 from habitus.errors import ConfigChangedError, StoreError
 from habitus.store import database, digests
 from habitus.store.calls import CallStore
 from habitus.store.canonical import allowed, canonical, changes, digest, loads
 from habitus.store.files import Lock, left_locked, refuse_links, write_whole
 from habitus.store.journal import Item, Journal
+from habitus.store.manifest import NAME as _MANIFEST
+from habitus.store.manifest import checked, made_now, session_notes, with_session
 from habitus.store.stages import RecordStore
 from habitus.store.verification import Verification, verify
 from habitus.store.writer import Writer
 
-_MANIFEST = "manifest.json"
 _EXPERIMENT = "experiment.json"
 _DATABASE = "run.sqlite"
 _RECORDS = "records"
@@ -192,17 +190,11 @@ class RunDir:
     @property
     def sessions(self) -> list[dict[str, Any]]:
         """Which versions worked on the run: how many sessions of each, the first and the last."""
-        return [dict(note) for note in self._manifest.get("sessions", ())]
+        return session_notes(self._manifest)
 
     def note_session(self) -> None:
         """Say in the manifest that this version works on the run now."""
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        who = {"habitus": habitus.__version__, "python": platform.python_version()}
-        notes = self.sessions
-        if not notes or any(notes[-1].get(name) != value for name, value in who.items()):
-            notes.append({**who, "first": now, "sessions": 0})
-        notes[-1] |= {"last": now, "sessions": notes[-1]["sessions"] + 1}
-        self._manifest = {**self._manifest, "sessions": notes}
+        self._manifest = with_session(self._manifest)
         self.write(_MANIFEST, canonical(self._manifest, indent=2) + b"\n")
 
     @property
@@ -307,14 +299,7 @@ def _fill(
     calls_of: Path | None = None,
 ) -> None:
     experiment = canonical(config, indent=2)
-    full = {
-        **manifest,
-        "habitus": habitus.__version__,
-        "store": database.FORMAT,
-        "python": platform.python_version(),
-        "config": digest(config),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    full = made_now(manifest, database.FORMAT, digest(config))
     write_whole(path / _EXPERIMENT, [experiment, b"\n"])
     database.create(path / _DATABASE, calls_of and calls_of / _DATABASE)
     try:
@@ -341,6 +326,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     manifest = _json(path / _MANIFEST)
     if manifest.get("store") != database.FORMAT:
         raise database.newer_format(path / _MANIFEST, manifest.get("store"))
+    checked(manifest, path / _MANIFEST)
     if not (path / _DATABASE).is_file():
         raise StoreError(f"{path / _DATABASE} is missing; restore it from a copy")
     config = _json(path / _EXPERIMENT)
