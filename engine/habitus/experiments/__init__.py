@@ -21,6 +21,7 @@ from habitus.experiments.tabulating import (
     read_materials,
     run_breakdowns,
     run_filter,
+    run_outcomes,
     run_results,
 )
 
@@ -39,6 +40,7 @@ __all__ = [
     "run_breakdowns",
     "run_experiment",
     "run_filter",
+    "run_outcomes",
     "run_results",
     "stage_counts",
     "stage_named",
