@@ -105,8 +105,7 @@ class Session:
         """Keep a record, tell the observer, and stop when nothing can succeed."""
         await self.store.records.put(table, record)
         self._observer.put(table, record)
-        if record.outcome is Outcome.ERROR:
-            self._stop_if_all_fail()
+        self._stop_if_all_fail()  # whatever the record: a check may fail where its session is good
 
     async def drop(self, table: str, name: str) -> None:
         """Forget a record of an earlier session that is not made any more."""
@@ -170,11 +169,12 @@ class Session:
 
     def _stop_if_all_fail(self) -> None:
         for name, model in self.models.items():
-            reason = model.counters.failing_alike(self._job.alike)
-            if reason:
+            found = model.counters.failing_alike(self._job.alike)
+            if found is not None:
+                stage = f", {found.stage}" if found.stage else ""
                 raise RunStoppedError(
-                    f"model {name!r}: the first {model.counters.calls} calls all failed alike: "
-                    f"{reason}; mend it and give the same command again"
+                    f"model {name!r}{stage}: the first {found.calls} calls all failed alike: "
+                    f"{found.reason}; mend it and give the same command again"
                 )
 
 
