@@ -226,6 +226,7 @@ ALIKE = {
         True,
     ),
     "the words differ": (["401 no such key", "503 overloaded", "401 no such key"], False),
+    "the code of HTTP differs": (["HTTP 401", "HTTP 503", "HTTP 401"], False),
     "too few": (["401 no such key"] * 2, False),
 }
 
@@ -254,7 +255,7 @@ async def test_one_role_of_a_model_that_fails_is_found_beside_others_that_work()
             await recorded.complete(replace(ask(f"{stage} {n}"), stage=stage))
     found = recorded.counters.failing_alike(4)
     assert found is not None
-    assert (found.stage, found.calls, found.reason) == ("filter", 4, "error: 400 no such schema")
+    assert (found.what, found.calls, found.reason) == ("filter", 4, "error: 400 no such schema")
 
 
 async def test_closing_closes_the_model() -> None:

@@ -11,7 +11,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from habitus.analysis.outcomes import FAILED, OutcomeRow, OutcomeTable, causes, in_words, total_of
+from habitus.analysis.outcomes import (
+    FAILED,
+    NOT_ASKED,
+    Cause,
+    OutcomeRow,
+    OutcomeTable,
+    in_words,
+    total_of,
+)
 from habitus.records import Outcome
 from habitus.tables import TextTable, number
 
@@ -49,8 +57,8 @@ def outcome_table(table: OutcomeTable, *, whole: bool = False, more: str = "") -
         notes.insert(0, f"{left:,} more rows with failures are left out" + more)
     if any(row.not_asked for row in rows):
         notes.append(_ABOUT)
-    keys = [i for i, _ in enumerate(table.keys) if any(row.place[i] for row in rows)]
-    outcomes = [o for o in FAILED if whole or any(row.failed.get(o) for row in rows)]
+    keys = _telling(table, rows)
+    outcomes = [o for o in FAILED if any(row.failed.get(o) for row in rows)]
     skipped = any(row.not_asked for row in rows)
     columns = (
         *("Stage", *(table.keys[i].capitalize() for i in keys), "total", "ok"),
@@ -65,6 +73,8 @@ def outcome_table(table: OutcomeTable, *, whole: bool = False, more: str = "") -
         )
         for row in rows
     )
+    if whole and failing and len(outcomes) < len(FAILED):
+        notes.append(f"none was {', '.join(str(o) for o in FAILED if o not in outcomes)}")
     title = "Outcomes of everything that was asked for" if whole else "What has no usable answer"
     return TextTable(title, columns, cells, tuple(notes), keys=1 + len(keys))
 
@@ -103,36 +113,43 @@ def refusal_table(table: OutcomeTable) -> TextTable | None:
     return _without_empty(TextTable(title, columns, cells, notes, keys=2))
 
 
-def cause_table(table: OutcomeTable, more: str = "", most: int = _MOST_CAUSES) -> TextTable:
+def cause_table(found: Sequence[Cause], more: str = "", most: int = _MOST_CAUSES) -> TextTable:
     """Why what failed, the most frequent cause first, each with the id of the first.
 
     Args:
-        table: what was counted.
+        found: the causes.
         more: how to see all of it, for the note that says what is left out.
         most: rows of the table.
     """
-    found = causes(table)
     rows = tuple(
         (
-            *(part.stage, part.who, part.model, part.reason.outcome),
-            in_cell(part.reason.text),
-            *(f"{part.reason.count:,}", f"{part.total:,}"),
-            *(number(part.reason.count / part.total), part.reason.example),
+            *(part.stage, part.who, part.model if part.model != part.who else ""),
+            *(part.reason.outcome, _in_cell(part.reason.text), f"{part.reason.count:,}"),
+            *(f"{part.total:,}", number(part.reason.count / part.total), part.reason.example),
         )
         for part in found[:most]
     )
     left = found[most:]
-    notes = []
+    notes = ["of: all of the stage; first: the id of the first"] if rows else [NOTHING_FAILED]
     if left:
         failures = sum(part.reason.count for part in left)
         notes.append(f"{len(left):,} rarer causes of {failures:,} failures are left out{more}")
-    columns = ("Stage", "Who", "Model", "outcome", "reason", "n", "of", "share", "first")
-    return _without_empty(TextTable("Causes of failure", columns, rows, tuple(notes), keys=4))
+    columns = ("Stage", "who", "model", "outcome", "reason", "n", "of", "share", "first")
+    return _without_empty(TextTable("Causes of failure", columns, rows, tuple(notes), keys=1))
 
 
-def in_cell(text: str) -> str:
-    """A reason that is short enough for a cell."""
+def _in_cell(text: str) -> str:
     return f"{text[:_LENGTH]} …" if len(text) > _LENGTH else text
+
+
+def _telling(table: OutcomeTable, rows: Sequence[OutcomeRow]) -> list[int]:
+    """The keys that are needed to tell rows apart; who judges is often said by the stage."""
+    used = [i for i, _ in enumerate(table.keys) if any(row.place[i] for row in rows)]
+    for name in ("model", "variant", "judge"):
+        kept = [i for i in used if table.keys[i] != name]
+        if len({(row.stage, *(row.place[i] for i in kept)) for row in rows}) == len(rows):
+            used = kept
+    return used
 
 
 def _worst(rows: Sequence[OutcomeRow]) -> list[OutcomeRow]:
@@ -163,7 +180,7 @@ def _summary(table: OutcomeTable, failing: Sequence[OutcomeRow], *, whole: bool)
     reasons = Counter[str]()
     for row in table.rows:
         for reason in row.reasons:
-            if reason.outcome == "not asked":
+            if reason.outcome == NOT_ASKED:
                 reasons[f"{row.stage}: {reason.text}"] += reason.count
     if reasons:
         told = (f"{text} {count:,}" for text, count in reasons.most_common())

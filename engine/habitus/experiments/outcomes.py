@@ -132,17 +132,16 @@ class RunOutcomes:
         for norm in self._design.items[persona]:
             verdict = given.get(norm)
             answer, outcome = answer_of(verdict, evaluation.outcome)
-            name = f"{evaluation.id}/{norm}"
             why = ""
             if answer < 0:
                 asked = verdict.recommendation if verdict is not None else ""
                 why = self._before(evaluation.response, asked)
             if why:
-                self._counter.skip("verdicts", place, name, why)
+                self._counter.skip("verdicts", place, evaluation.id, why)
                 continue
             reason = (verdict.reason if verdict is not None else "") or evaluation.reason
             failure = None if answer >= 0 else Failure(outcome, reason)
-            self._counter.add("verdicts", place, name, failure)
+            self._counter.add("verdicts", place, evaluation.id, failure)
 
     def _before(self, response: str, recommendation: str) -> str:
         """Why a verdict could not be asked for; empty where it was."""

@@ -116,7 +116,7 @@ def _count_labels(
                     "that the run does not have"
                 )
             words = (*places.words[number], verdict.judge, verdict.variant, verdict.model)
-            counter.add(LABELS, words, name, failure)
+            counter.add(LABELS, words, item, failure)  # which is what can be looked at
 
 
 def _labels(run: RunDir) -> Iterator[tuple[str, str, str, Failure | None]]:

@@ -22,17 +22,19 @@ from habitus.models.spending import Purse
 from habitus.records import Outcome, Reply, Request, call_key
 
 ALIKE = 20
-_VARIABLE = re.compile(r"[0-9a-fA-F-]{8,}|[0-9]+")  # ids of requests, seconds, tries
+#: What differs between failures that are alike: ids of requests, seconds, tries.
+_VARIABLE = re.compile(r"[0-9a-fA-F-]{8,}|(?!\b[45][0-9]{2}\b)[0-9]+")
 
 
 @dataclass(slots=True)
 class Alike:
-    """What the calls of one stage came to so far: whether all of them failed, and for one reason.
+    """What calls of one kind came to so far: whether all of them failed, and for one reason.
 
-    Reasons are alike when they differ in numbers and ids only. ``reason`` is the first, as it came.
+    A kind is a stage and a role in it. Reasons are alike when they differ in numbers and ids only
+    (not in the code of HTTP); ``reason`` is the first, as it came.
     """
 
-    stage: str
+    what: str
     calls: int = 0
     reason: str = ""
     _plain: str = ""
@@ -71,33 +73,33 @@ class Counters:
     completion: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
-    stages: dict[str, Alike] = field(default_factory=dict)
+    kinds: dict[str, Alike] = field(default_factory=dict)
 
-    def made(self, reply: Reply, stage: str = "") -> None:
+    def made(self, reply: Reply, what: str = "") -> None:
         """Count a call that was made."""
         self.calls += 1
-        self.stages.setdefault(stage, Alike(stage)).calls += 1
+        self.kinds.setdefault(what, Alike(what)).calls += 1
         self.attempts += reply.attempts
         self.waited += reply.waited
         self.prompt += reply.usage.prompt or 0
         self.cached += reply.usage.cached or 0
         self.completion += reply.usage.completion or 0
 
-    def returned(self, reply: Reply, stage: str = "") -> None:
+    def returned(self, reply: Reply, what: str = "") -> None:
         """Count a reply, made or found."""
-        self.stages.setdefault(stage, Alike(stage)).returned(reply)
+        self.kinds.setdefault(what, Alike(what)).returned(reply)
         self.hits += reply.stored
         self.outcomes[reply.outcome] += 1
         if reply.reason:
             self.reasons[f"{reply.outcome}: {reply.reason}"] += 1
 
     def failing_alike(self, after: int = ALIKE) -> Alike | None:
-        """The stage of which at least the first ``after`` calls all ended in ``error``, alike.
+        """The kind of which at least the first ``after`` calls all ended in ``error``, alike.
 
-        A run can stop early on it: the next call will fail as well. Stages are held apart, as a
-        model that plays several roles may fail in one of them only.
+        A run can stop early on it: the next call will fail as well. Stages and roles are held
+        apart, as a model that plays several may fail in one of them only.
         """
-        return next((found for found in self.stages.values() if found.failing(after)), None)
+        return next((found for found in self.kinds.values() if found.failing(after)), None)
 
 
 class Recorded:
@@ -151,7 +153,7 @@ class Recorded:
                 reply = reply and replace(reply, stored=True)
             else:
                 reply = self._stored(key, request) or await self._ask(key, request)
-        self.counters.returned(reply, request.stage)
+        self.counters.returned(reply, _kind(request))
         return reply
 
     def _stored(self, key: bytes, request: Request) -> Reply | None:
@@ -168,7 +170,7 @@ class Recorded:
         reply = None
         try:
             answer = replace(await self._paid(request), key=key, stored=False)
-            self.counters.made(answer, request.stage)
+            self.counters.made(answer, _kind(request))
             await self._log.add(key, request, answer, self.name)
             reply = answer
         finally:
@@ -188,3 +190,8 @@ class Recorded:
             if self._purse and held:
                 self._purse.settle(held, answer)
         return answer
+
+
+def _kind(request: Request) -> str:
+    """The stage and the role that a call is for."""
+    return ", ".join(filter(None, (request.stage, str(request.context.get("role", "")))))
