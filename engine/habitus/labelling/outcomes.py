@@ -20,7 +20,6 @@ import numpy as np
 
 from habitus.analysis import OutcomeCounter, OutcomeTable
 from habitus.analysis.outcomes import outcome_of
-from habitus.errors import StoreError
 from habitus.labelling.note import ITEMS, LABELS, VerdictNote, read_labelling
 from habitus.records import Failure, JudgedItem, Outcome
 from habitus.store import RunDir
@@ -30,6 +29,7 @@ from habitus.store.canonical import plain
 USUAL = ("setting", "culture", "country")
 _BATCH = 1 << 14
 _TARGET = "target"
+STRAYS = "stray labels"  # of no item, or of no judge, of the run
 
 
 def label_outcomes(run: RunDir, by: Sequence[str] | None = None) -> OutcomeTable:
@@ -46,7 +46,9 @@ def label_outcomes(run: RunDir, by: Sequence[str] | None = None) -> OutcomeTable
     note = read_labelling(run)
     fields = tuple(dict.fromkeys(_usual(run) if by is None else by))
     fields = tuple(name for name in fields if name != _TARGET)
-    counter = OutcomeCounter((_TARGET, *fields, "judge", "variant", "model"), (ITEMS, LABELS))
+    counter = OutcomeCounter(
+        (_TARGET, *fields, "judge", "variant", "model"), (ITEMS, LABELS, STRAYS)
+    )
     places = _Places(fields)
     for item in run.records.iterate(ITEMS, JudgedItem):
         place = places.add(item)
@@ -111,10 +113,8 @@ def _count_labels(
         for (name, item, called, failure), number in zip(batch, numbers, strict=True):
             verdict = asked.get(called)
             if number < 0 or verdict is None:
-                raise StoreError(
-                    f"{run.path}: label {name!r} is of an item ({item!r}) or a judge ({called!r}) "
-                    "that the run does not have"
-                )
+                counter.skip(STRAYS, ("",) * len(counter.keys), name, "of no answer or judge here")
+                continue
             words = (*places.words[number], verdict.judge, verdict.variant, verdict.model)
             counter.add(LABELS, words, item, failure)  # which is what can be looked at
 
