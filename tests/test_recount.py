@@ -257,18 +257,18 @@ class TestBounds:
             found = run_results(run, View(missing="bounds"))
             items = cells_of(run.path)
         seen = 0
-        for row in found.rows:
-            own = items[row.cell.target, row.cell.setting]
+        for part in found.rows:
+            own = items[part.cell.target, part.cell.setting]
             for name in NUMBERS:
-                ends = [number(own, name, value) for value in (False, True)]
-                if None in ends:
-                    assert row.values[name] is None
+                low, high = (number(own, name, value) for value in (False, True))
+                if low is None or high is None:
+                    assert part.values[name] is None
                     continue
-                assert row.bounds is None or row.bounds[name] == pytest.approx(tuple(ends))
-                assert row.values[name] == (pytest.approx(ends[0]) if ends[0] == ends[1] else None)
-                interval = row.intervals[name]
-                if row.bounds is not None and interval is not None:
-                    assert interval.low <= ends[0] <= ends[1] <= interval.high
+                assert part.bounds is None or part.bounds[name] == pytest.approx((low, high))
+                assert part.values[name] == (pytest.approx(low) if low == high else None)
+                interval = part.intervals[name]
+                if part.bounds is not None and interval is not None:
+                    assert interval.low <= low <= high <= interval.high
                 for draw in range(4):
                     at_random = number(own, name, None, Random(f"{seed} {draw}"))
                     assert at_random is not None
