@@ -200,7 +200,7 @@ def recount_outcomes(run: Path) -> dict[tuple[str, ...], Counts]:
 
 def counted(table: OutcomeTable) -> dict[tuple[str, ...], Counts]:
     """A table of outcomes as the recount has it; checks that it adds up."""
-    out = {}
+    out: dict[tuple[str, ...], Counts] = {}
     for row in table.as_json():
         parts = {name: row[name] for name in PARTS}
         assert row["total"] == sum(parts.values()) > 0
