@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,11 @@ _LOCAL = {"localhost", "127.0.0.1", "::1", "0.0.0.0"}
 os.environ["PYTHONPATH"] = os.pathsep.join(
     part for part in (_ENGINE, os.environ.get("PYTHONPATH", "")) if part
 )
+
+# A shell starts what it puts in the background with interrupts ignored, and programs pass that on. Tests
+# of interrupts start from what a terminal gives; the one about such shells ignores them itself.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

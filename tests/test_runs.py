@@ -422,6 +422,41 @@ class TestInterrupt:
         assert f"{stored} answers were stored already" in err
         assert calls_of(tmp_path / "my run") == calls_of(undisturbed)
 
+    def test_where_python_forgets_it_it_counts(self) -> None:
+        """What is raised in a destructor is reported and dropped: the run would go on."""
+        program = """
+import signal, sys, time
+from types import SimpleNamespace
+from habitus.cli import main
+from habitus.cli.root import new_app
+
+class Ended:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+app = new_app("")
+
+@app.command()
+def long():
+    Ended()
+    for _ in range(3000):
+        time.sleep(0.01)
+
+sys.modules["habitus.cli.check"] = SimpleNamespace(app=app)
+sys.argv = ["habitus", "check"]
+main()
+"""
+        env = {**os.environ, "PYTHONPATH": str(ENGINE)}
+        ended = subprocess.run(
+            [sys.executable, "-c", program],
+            check=False,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, "", "")
+
     def wait_for_calls(self, process: subprocess.Popen[str], out: Path) -> None:
         """Wait until the run has an answer on the disk."""
         while process.poll() is None:

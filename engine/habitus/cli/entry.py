@@ -24,6 +24,7 @@ FAULT, INTERRUPTED, CLOSED_PIPE = 70, 130, 141
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
+    sys.unraisablehook = _interrupt_again
     try:
         code = run()
     except KeyboardInterrupt:  # a second one, while the first was being told
@@ -55,6 +56,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # the last door: whatever else went wrong is a fault of ours
         return _fault(error)
     return code
+
+
+def _interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
+    """Send an interrupt once more that met a destructor, where Python reports and forgets it."""
+    if not issubclass(dropped.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(dropped)
+        return
+    from threading import Timer
+
+    again = Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))  # here it would be dropped, too
+    again.daemon = True
+    again.start()
 
 
 def _dispatch(arguments: Sequence[str] | None) -> int:
