@@ -59,7 +59,7 @@ def _main_table(found: Results) -> TextTable:
     columns = (
         *("Target", "Setting", *labels),
         *("Follow", "n", "Avoid", "n", "Adaptation", "n", "CCS", "CCS by persona", "personas"),
-        *("not judged", "bounds of CCS"),
+        *("not judged", *([] if found.options.missing == "bounds" else ["bounds of CCS"])),
     )
     rows = tuple(_main_cells(row, found.options.missing) for row in found.rows)
     title = "CCBench results" + (" (synthetic)" if found.synthetic else "")
@@ -79,7 +79,7 @@ def _main_cells(row: Row, missing: MissingRule) -> tuple[str, ...]:
         *(label for _, label in row.labels),
         *(follow, f"{n_follow:,}", avoid, f"{n_avoid:,}", adaptation, f"{n_follow + n_avoid:,}"),
         *(ccs, own, f"{row.personas - row.left_out} of {row.personas}"),
-        *(_not_judged(row), _bounds(row, missing)),
+        *(_not_judged(row), *([] if missing == "bounds" else [_bounds(row)])),
     )
 
 
@@ -109,9 +109,8 @@ def _not_judged(row: Row) -> str:
     return f"{row.not_judged:,} of {total:,} ({_counts(row.outcomes)})"
 
 
-def _bounds(row: Row, missing: MissingRule) -> str:
-    """The ends of CCS beside it; they stand in its own column under the rule that makes them so."""
-    ends = row.bounds["ccs"] if row.bounds and missing != "bounds" else None
+def _bounds(row: Row) -> str:
+    ends = row.bounds and row.bounds["ccs"]
     return f"{number(ends[0])} to {number(ends[1])}" if ends else ""
 
 

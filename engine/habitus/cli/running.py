@@ -147,8 +147,10 @@ def _tell_causes(summary: RunSummary, outcomes: OutcomeTable, *, calls_only: boo
     found = causes(outcomes)
     if calls_only:
         found = sorted([*_call_causes(summary), *found], key=lambda cause: -cause.reason.count)
-    command = "results" if (summary.out / STUDY).exists() else "analyze"
-    more = f"; `{program()} {command} {summary.out} --table outcomes` counts all of them"
+    of_study = (summary.out / STUDY).exists()
+    words = ["results", str(summary.out), "--table", "outcomes"] if of_study else []
+    words = words or ["report", str(summary.out)]
+    more = f"; `{shlex.join([program(), *words])}` counts all of them"
     table = cause_table(found, more)
     talk(f"\n{table.title}, the most frequent first")
     print_table(table.columns, table.rows, keys=table.keys, to=sys.stderr)
