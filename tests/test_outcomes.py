@@ -356,6 +356,24 @@ class TestCommands:
         assert "What has no usable answer" in out
         assert terminal("view", "runs/first", lines[1][-1], "--plain")[0] == 0
 
+    def test_an_early_stop_says_why_in_the_servers_words_and_nothing_of_them_acts(
+        self, terminal: Terminal
+    ) -> None:
+        down = {"role": "verifier", "outcome": "error", "reason": "400 no \x1b[2J field [bold]x"}
+        changes = FAST | {
+            "models.main": {
+                "backend": "scripted",
+                "options": {"script": "helpers", "rules": [down]},
+            },
+            "limits.alike": 2,
+            "filter.policy": "report_only",
+        }
+        code, out, err = terminal("run", "first", *set_options(changes))
+        assert (code, out) == (1, "")
+        assert "calls all failed alike: error: 400 no \\u001b[2J field [bold]x; mend it" in err
+        assert "(filter, verifier)" in err
+        assert "\x1b" not in err
+
     def test_outcomes_are_printed_whole_and_in_json(self, terminal: Terminal) -> None:
         terminal("run", "first", "--quiet", *set_options(self.CHANGES))
         code, out, _ = terminal("results", "first", "--table", "outcomes")
