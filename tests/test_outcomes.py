@@ -286,10 +286,17 @@ class TestAnalyses:
             filled = labels | {"ins": np.where(labels["ins"] < 0, value, labels["ins"])}
             extremes.append(analysed(filled, rules(**PREVALENCE)))
         for i, record in enumerate(found.comparisons):
-            if record.significant:
-                ends = [part.comparisons[i] for part in extremes]
-                assert all(end.significant for end in ends)
-                assert len({end.difference > 0 for end in ends if end.difference}) == 1
+            if record.lowest is None:  # nothing of either level is missing
+                continue
+            ends = [part.comparisons[i] for part in extremes]
+            differences = [end.difference or 0.0 for end in ends]
+            apart = differences[0] * differences[1] <= 0
+            worst = 1.0 if apart else max(end.p or 0.0 for end in ends)
+            assert record.p == pytest.approx(worst)
+            assert (record.low, record.high) == pytest.approx(
+                (min(end.low or 0.0 for end in ends), max(end.high or 0.0 for end in ends))
+            )
+            assert record.significant is (not apart and all(end.significant for end in ends))
 
     def test_absent_is_not_the_case(self) -> None:
         labels = missing_labels(0.1)

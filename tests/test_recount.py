@@ -243,6 +243,35 @@ def test_outcomes_are_what_the_records_say(tmp_path: Path, role: str, policy: st
         assert row.not_judged == sum(parts.values()) - parts["ok"]
 
 
+def test_common_items_are_those_that_every_target_has(tmp_path: Path) -> None:
+    """Three targets that fail on different items: each is counted on what all of them answered."""
+    targets = {f"targets.t{n}": {"model": "main", "temperature": n / 10} for n in range(3)}
+    study = study_of(tmp_path, {**targets, "personas": 3, "limits.alike": 10**6})
+    model = Answering(messy("common", ("target", "evaluator")))
+    run_experiment(study, RunRequest(out=tmp_path / "run", opener=opening(model)))
+    with RunDir.open(tmp_path / "run", write=False) as run:
+        found = run_results(run)
+        cells = cells_of(run.path)
+    judged = {
+        cell: {key for key, (_, satisfied) in items.items() if satisfied is not None}
+        for cell, items in cells.items()
+    }
+    lost = []
+    for part in found.common:
+        cell = (part.row.cell.target, part.row.cell.setting)
+        common = set.intersection(*(kept for of, kept in judged.items() if of[1] == cell[1]))
+        assert (part.items, part.lost) == (len(common), len(judged[cell] - common))
+        own = {key: cells[cell][key] for key in common}
+        for name in NUMBERS:
+            expected = number(own, name, None) if own else None
+            assert part.row.values[name] == (
+                None if expected is None else pytest.approx(expected, abs=1e-12)
+            )
+        lost.append(part.lost)
+    assert len(lost) == len(cells) > 10
+    assert min(lost[:4]) > 0
+
+
 class TestBounds:
     """The rule that claims no point: from none of what is missing satisfied to all of it."""
 
