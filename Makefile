@@ -11,7 +11,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 SYNC := UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --frozen --inexact --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-vllm test-slow soak check lock schemas screenshots bench clean
+.PHONY: help demo test test-vllm test-slow soak mends check lock schemas screenshots bench clean
 
 help:  ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -58,6 +58,9 @@ READERS := tests/test_fuzz_readers.py tests/test_fault_server.py tests/test_verd
 soak: .venv/installed-dev  ## an hour or two: fifty kills of each command, 2,000 damaged inputs for each reader
 	$(BIN)/python -m pytest -m soak -s
 	$(BIN)/python -m pytest --hypothesis-profile=soak $(READERS)
+
+mends: .venv/installed-dev  ## half an hour: take each mend of a known fault out; its tests must fail
+	$(BIN)/python tests/mends.py
 
 # An environment of its own: vLLM pins its torch, and the CPU build of it stands on an index of
 # its own unless pip is told of another place. Three packages that vLLM asks for are built for

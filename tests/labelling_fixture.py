@@ -8,18 +8,23 @@ import gzip
 import io
 import json
 import lzma
+import re
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import zstandard
 
+from habitus.cells import safe_cell
 from habitus.judges import choose
 from habitus.labelling import LabellingJob, Manner, Source, make_tasks, open_source
 from habitus.models import ModelEntry
 from habitus.records import JudgedItem, Label, StageRecord
 from habitus.running import JobRequest, RunSummary, run_job
 from habitus.store import RunDir
+from habitus.workbooks import WorkbookWriter
 
 Row = Mapping[str, Any]
 MARK = b"\xef\xbb\xbf"
@@ -34,15 +39,54 @@ def jsonl(rows: Iterable[Row]) -> bytes:
 
 
 def separated(rows: Sequence[Row], delimiter: str = ",", end: str = "\n") -> bytes:
-    """CSV or TSV; None is an empty cell."""
+    """CSV or TSV as they are exported; None is an empty cell."""
     out = io.StringIO(newline="")
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(
         out, names, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL
     )
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(
+        {name: safe_cell(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
+        for row in rows
+    )
     return out.getvalue().encode()
+
+
+def workbook(rows: Sequence[Row]) -> bytes:
+    """A workbook as it is exported; None is an empty cell."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.xlsx"
+        with WorkbookWriter(path) as book:
+            book.write([safe_cell(name) for name in names])
+            for row in rows:
+                cells = map(row.get, names)
+                book.write([safe_cell(c) if isinstance(c, str) else c for c in cells])
+        return path.read_bytes()
+
+
+def by_hand(rows: Sequence[Row]) -> bytes:
+    """A workbook as people and other programs make it, its texts shared between cells."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    book = openpyxl.Workbook()
+    sheet = book.worksheets[0]
+    for at, row in enumerate([dict(zip(names, names, strict=True)), *rows], start=1):
+        for column, name in enumerate(names, start=1):
+            cell = sheet.cell(at, column)
+            value = row.get(name)
+            cell.value = _in_excel(value) if isinstance(value, str) else value
+            if isinstance(value, str):
+                cell.data_type = "s"  # a text, whatever it begins with
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def _in_excel(text: str) -> str:
+    """What XML cannot hold, as Excel writes it."""
+    text = re.sub("_(?=x[0-9a-fA-F]{4}_)", "_x005F_", safe_cell(text))
+    return re.sub("[\x00-\x08\x0b-\x1f\ufffe\uffff]", lambda c: f"_x{ord(c[0]):04X}_", text)
 
 
 def parquet(rows: Sequence[Row], **types: Any) -> bytes:
@@ -73,6 +117,8 @@ FORMS: Mapping[str, Callable[[Sequence[Row]], bytes]] = {
     "a.csv": separated,
     "windows.csv": lambda rows: MARK + separated(rows, end="\r\n"),
     "a.TSV": lambda rows: separated(rows, "\t"),
+    "a.xlsx": workbook,
+    "hand.XLSX": by_hand,
     "a.parquet": parquet,
 }  # fmt: skip
 

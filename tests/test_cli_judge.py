@@ -539,3 +539,19 @@ class TestKnownFailures:
         assert code == 2
         assert "have the same id '[bold]x[/red] " in err
         assert "\x1b" not in err
+
+    def test_hostile_names_of_files_are_told_letter_for_letter(self, terminal: Terminal) -> None:
+        Path("answers.jsonl").rename("[b]x\x1b[2J.jsonl")
+        code, _, err = terminal(
+            "judge", "[b]x\x1b[2J.jsonl", "--model", "fake", "--judges", "positioning"
+        )
+        assert code == 0
+        assert r"writing to runs/[b]x\u001b[2J-labels" in err
+        assert "\x1b" not in err
+        Path("[b]x\x1b[2J.jsonl").rename("\x9b1m\u202ex.jsonl")
+        arguments = ("--model", "fake", "--judges", "positioning", "--json")
+        code, out, _ = terminal("judge", "\x9b1m\u202ex.jsonl", *arguments)
+        assert code == 0
+        assert '"origin": "\\u009b1m\\u202ex.jsonl"' in out
+        code, _, err = terminal("judge", "no[/x]\x1b[2J.jsonl", "--model", "fake")
+        assert (code, err) == (2, "no[/x]\\u001b[2J.jsonl: no such file or run\n")

@@ -286,7 +286,7 @@ BREAKS = {
     "I\u2019m your virtual assistant.": "speaks as the assistant: i'm your virtual assistant",
     "It hurts.\nASSISTANT: Where does it hurt?": "writes both sides: assistant:",
     "**User:** It hurts.": "writes both sides: **user:",
-    "I will stay in character.": "steps out of the role: stay in character",
+    "I will stay in character.": "steps out of the role: i will stay in character",
     "(OOC: shall I go on?)": "steps out of the role: (ooc",
 }
 

@@ -24,12 +24,15 @@ from habitus.exports import (
     ConsensusOptions,
     Format,
     Wish,
+    check_table,
     export_consensus,
     open_table,
 )
 from habitus.judges import find_set
+from habitus.labelling import Columns, open_source
 from habitus.records import JudgedItem, Label, Outcome
 from habitus.store import RunDir
+from habitus.workbooks import read_rows
 from labels_made import EMOTIONS, GENERALIZING, POSITIONING, QUANTITY, item, label, labelled_run
 
 TARGETS = ("llama", "gemma", "ministral")
@@ -57,11 +60,27 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, strict=True))
 
 
+def sheet_rows(path: Path) -> list[dict[str, Any]]:
+    """Rows as another reader than ours finds them."""
+    import openpyxl
+
+    book = openpyxl.load_workbook(path, read_only=True)
+    header, *lines = book.worksheets[0].iter_rows(values_only=True)
+    book.close()
+    return [dict(zip(map(str, header), line, strict=True)) for line in lines]
+
+
 def parquet_rows(path: Path) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
         return [row for batch in file.iter_batches() for row in batch.to_pylist()]
+
+
+def table_of(path: Path) -> list[dict[str, Any]]:
+    """Rows of a file, by the end of its name."""
+    read = {".csv": rows, ".xlsx": sheet_rows, ".parquet": parquet_rows}[path.suffix]
+    return list(read(path))
 
 
 OUTSIDERS: Given = {
@@ -203,9 +222,9 @@ def test_no_response_and_no_reasoning_is_in_any_file(tmp_path: Path, form: Forma
     files = list((tmp_path / "out").iterdir())
     assert len(files) == 3
     assert all(b"SECRET" not in path.read_bytes() for path in files)
-    if form is Format.PARQUET:
+    if form is not Format.CSV:
         for name in ("outsider", "outcomes"):
-            assert "SECRET" not in repr(parquet_rows(tmp_path / "out" / f"{name}.parquet"))
+            assert "SECRET" not in repr(table_of(tmp_path / "out" / f"{name}.{form}"))
 
 
 @pytest.mark.parametrize("form", list(Format))
@@ -221,7 +240,7 @@ def test_outcomes_stand_beside_the_tables_and_in_the_manifest(tmp_path: Path, fo
     run = labelled_run(tmp_path / "run", items, labels, [POSITIONING])
     made = export(run, tmp_path / "out", form=form)
     path = tmp_path / "out" / made.manifest["outcomes"]["file"]
-    found = rows(path) if form is Format.CSV else parquet_rows(path)
+    found = table_of(path)
     counted = {
         (row["stage"], row["target"], row["country"]): tuple(
             int(row[name]) for name in ("total", "ok", "refused", "unparsed", "not_asked")
@@ -243,10 +262,11 @@ def test_outcomes_stand_beside_the_tables_and_in_the_manifest(tmp_path: Path, fo
     }  # fmt: skip
 
 
-def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", Format)
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path, form: Format) -> None:
     run = posts_run(tmp_path / "run", POSITIONING, OUTSIDERS)
     for name in ("one", "two"):
-        export(run, tmp_path / name)
+        export(run, tmp_path / name, form=form)
     for path in (tmp_path / "one").iterdir():
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
 
@@ -281,6 +301,82 @@ def test_cells_that_a_spreadsheet_would_run_are_text_and_come_back(tmp_path: Pat
     ]  # fmt: skip
 
 
+def test_cells_of_a_workbook_are_text_come_back_and_numbers_stay(tmp_path: Path) -> None:
+    """Also when the sheet is saved as CSV by others, where a text is no longer marked as one."""
+    import openpyxl
+
+    export(hostile_run(tmp_path / "run"), tmp_path / "out", form=Format.XLSX)
+    path = tmp_path / "out" / "outsider.xlsx"
+    header, *lines = openpyxl.load_workbook(path).worksheets[0].iter_rows()
+    assert [cell.value for cell in header] == [
+        "id", "title", "body", "num", "'=cmd", "country", "subreddit", "'@m", "target.num",
+    ]  # fmt: skip
+    assert [cell.value for cell in lines[0][:5]] == [
+        "a", "'-5 degrees?", f"'{HOSTILE}", -0.25, "'@x",
+    ]  # fmt: skip
+    assert {cell.data_type for line in (header, *lines) for cell in line} == {"s", "n"}
+    assert [cell.data_type for cell in lines[0]] == [*"sss", "n", *"sssss"]
+    back = list(read_rows(path))
+    assert list(back[0]) == [
+        "id", "title", "body", "num", "=cmd", "country", "subreddit", "@m", "target.num",
+    ]  # fmt: skip
+    assert (back[0]["title"], back[0]["body"], back[0]["num"]) == ("-5 degrees?", HOSTILE, -0.25)
+    assert (back[1]["title"], back[1]["body"]) == ("\u200b=1+1", 'a\r\nb, "c"\\ud83d')
+
+
+@pytest.mark.parametrize("form", [Format.CSV, Format.XLSX])
+def test_a_sheet_that_comes_back_has_the_texts_that_were_sent(tmp_path: Path, form: Format) -> None:
+    """An export is coded by hand and judged: the texts are those of the run."""
+    export(hostile_run(tmp_path / "run"), tmp_path / "out", form=form)
+    source = open_source(tmp_path / "out" / f"outsider.{form}", Columns(response="body", id="id"))
+    first, second = source.read()
+    assert (first.response, first.fields["title"], first.fields["num"]) == (
+        HOSTILE, "-5 degrees?", "-0.25",
+    )  # fmt: skip
+    assert (second.response, second.fields["title"]) == ('a\r\nb, "c"\\ud83d', "\u200b=1+1")
+    assert first.fields["=cmd"] == "@x"
+
+
+NUMBERS = ["5", "-0.25", "007", "1.0", "1e5", "+5", "-.5", "999999999999999", "1000000000000000",
+           "12345678901234567890", "0.1", "-3"]  # fmt: skip
+
+
+def test_a_number_in_a_workbook_reads_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx"
+    with open_table(path, ["n"], Format.XLSX, numeric=["n"]) as table:
+        for number in NUMBERS:
+            table.write([number])
+    assert [str(row["n"]) for row in read_rows(path)] == NUMBERS
+    numbers = [row["n"] for row in sheet_rows(path) if not isinstance(row["n"], str)]
+    assert numbers == [5, -0.25, 999_999_999_999_999, 0.1, -3]
+
+
+def test_what_a_workbook_cannot_hold_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    long = [item("a", target, "Rice?", "x" * 32_767) for target in TARGETS]
+    labels = [label(made.id, POSITIONING, "Outsider") for made in long]
+    run = labelled_run(tmp_path / "run", long, labels, [POSITIONING])
+    with pytest.raises(
+        UsageError,
+        match=r"outsider\.xlsx, row 2 \(a\): a cell .* nothing is cut: use another format",
+    ):
+        export(run, tmp_path / "out", form=Format.XLSX)
+    assert list((tmp_path / "out").iterdir()) == []
+    with (
+        pytest.raises(UsageError, match="t, heading: a cell of a workbook"),
+        open_table(tmp_path / "out" / "t", ["x" * 40_000], Format.XLSX),
+    ):
+        pass
+    assert list((tmp_path / "out").iterdir()) == []
+    export(run, tmp_path / "out")
+    check_table(Format.XLSX, 2**20 - 1, 5)
+    for form in (Format.CSV, Format.PARQUET):
+        check_table(form, 2**30, 2**15)
+    with pytest.raises(UsageError, match="1,048,576 rows with its heading: use another format"):
+        check_table(Format.XLSX, 2**20, 5)
+    with pytest.raises(UsageError, match="16,384 columns"):
+        check_table(Format.XLSX, 1, 2**14 + 1)
+
+
 def test_parquet_holds_texts_as_they_are(tmp_path: Path) -> None:
     export(hostile_run(tmp_path / "run"), tmp_path / "out", form=Format.PARQUET)
     first, second = parquet_rows(tmp_path / "out" / "outsider.parquet")
@@ -309,9 +405,9 @@ def test_a_field_that_an_item_lacks_is_an_empty_cell(tmp_path: Path, form: Forma
     labels = [label(made.id, POSITIONING, "Outsider") for made in items]
     run = labelled_run(tmp_path / "run", items, labels, [POSITIONING])
     export(run, tmp_path / "out", form=form)
-    path = tmp_path / "out" / f"outsider.{form}"
-    found = rows(path) if form is Format.CSV else parquet_rows(path)
-    assert [row["country"] for row in found] == ["" if form is Format.CSV else None, "-3"]
+    found = table_of(tmp_path / "out" / f"outsider.{form}")
+    number = {Format.CSV: "-3", Format.XLSX: -3, Format.PARQUET: "-3"}[form]
+    assert [row["country"] for row in found] == ["" if form is Format.CSV else None, number]
 
 
 def responses() -> Iterator[JudgedItem]:
@@ -445,12 +541,16 @@ def test_what_is_written_is_read_back(
     given: list[tuple[str | None, str | None]],
     form: Format,
 ) -> None:
-    path = tmp_path_factory.mktemp("table") / "t"
+    path = tmp_path_factory.mktemp("table") / f"t.{form}"
     with open_table(path, ["a", "=b"], form) as table:
         for row in given:
             table.write(row)
     if form is Format.PARQUET:
         assert [tuple(row.values()) for row in parquet_rows(path)] == given
+        return
+    if form is Format.XLSX:
+        filled = [tuple(cell or None for cell in row) for row in given if any(row)]
+        assert [tuple(row.values()) for row in read_rows(path)] == filled
         return
     with path.open(encoding="utf-8", newline="") as file:
         header, *lines = list(csv.reader(file, strict=True))
@@ -467,7 +567,8 @@ def many(count: int) -> Iterator[tuple[JudgedItem, Label]]:
             yield made, label(made.id, POSITIONING, ("Outsider", "Insider")[number % 2])
 
 
-def test_memory_does_not_grow_with_the_texts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", [Format.CSV, Format.XLSX])
+def test_memory_does_not_grow_with_the_texts(tmp_path: Path, form: Format) -> None:
     made = list(many(600))
     size = sum(len(found.question) for found, _ in made)
     run = labelled_run(
@@ -475,7 +576,7 @@ def test_memory_does_not_grow_with_the_texts(tmp_path: Path) -> None:
     )
     del made
     tracemalloc.start()
-    found = export(run, tmp_path / "out")
+    found = export(run, tmp_path / "out", form=form)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found.tables[0].tally.rows == 300

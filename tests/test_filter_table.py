@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from habitus.analysis import ResultOptions, filter_table, filter_text
+from habitus.analysis import ResultOptions, ends_text, filter_table, filter_text
 from habitus.errors import StoreError
+from habitus.experiments import RunRequest, Stage, run_experiment
 from habitus.records import Attempt, NormCheck, Outcome, SessionCheck
+from habitus.store import RunDir
 from results_fixture import design
+from study_fixture import study_of
 
 PLAN = design(cultures=2, personas=3)
 QUICK = ResultOptions(seed=1, draws=200)
@@ -103,12 +107,45 @@ def test_reveals_by_model_and_by_word_list() -> None:
 def test_personas_out_of_their_role_are_counted() -> None:
     attempts = [
         attempt("c0-01", role_breaks=("steps out of the role: roleplay",)),
-        attempt("c0-02"),
-        attempt("c0-03", outcome=Outcome.ERROR, check=None),
+        attempt("c0-02", role_breaks=()),
+        attempt("c0-03", role_breaks=(), outcome=Outcome.ERROR, check=None),
+        attempt("c0-03", number=2),  # of a version that did not look
     ]
     (row, _) = filter_table(attempts, PLAN, QUICK).rows
-    assert (row.role_break.satisfied, row.role_break.judged, row.role_break.missing) == (1, 2, 1)
+    assert (row.role_break.satisfied, row.role_break.judged, row.role_break.missing) == (1, 2, 2)
     assert row.as_json()["role_break"] == 0.5
+
+
+def test_a_run_counts_personas_out_of_their_role(tmp_path: Path) -> None:
+    said = [{"role": "persona", "reply": "As an AI language model, I have no body."}]
+    options = {"script": "helpers", "rules": said}
+    study = study_of(tmp_path, {"models.main.options": options, "filter.policy": "report_only"})
+    request = RunRequest(out=tmp_path / "run", until=Stage.HISTORIES)
+    run_experiment(study, request)
+    with RunDir.open(tmp_path / "run", write=False) as run:
+        kept = list(run.records.iterate("attempts", Attempt))
+    assert {attempt.role_breaks for attempt in kept} == {("speaks as the assistant: as an ai",)}
+
+
+def test_why_sessions_ended_is_counted_over_all_attempts() -> None:
+    ended = ("complete", "farewell", "empty_turn", "complete", "")
+    attempts = [
+        attempt("c0-01" if n < 3 else "c1-01", number=n, end=end) for n, end in enumerate(ended)
+    ]
+    found = filter_table(attempts, PLAN, QUICK, {"persona": "small", "assistant": "main"})
+    assert [dict(row.ends) for row in found.rows] == [
+        {"complete": 1, "empty_turn": 1, "farewell": 1},
+        {"complete": 1, "not said": 1},
+        {"complete": 2, "empty_turn": 1, "farewell": 1, "not said": 1},
+    ]
+    table = ends_text(found)
+    assert table.columns == (
+        "Culture", "complete", "persona_stop", "farewell", "repetition", "empty_turn", "failed",
+        "not said", "attempts",
+    )  # fmt: skip
+    assert table.rows[0] == ("c0", "1", "0", "1", "0", "1", "0", "0", "3")
+    assert table.notes[-1] == "played: persona by small, assistant by main"
+    assert found.as_json()["rows"][2]["ends"]["complete"] == 2
 
 
 def test_order_of_attempts_does_not_matter() -> None:

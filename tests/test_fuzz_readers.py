@@ -6,19 +6,25 @@ A few damaged files each here; 2,000 for each property under ``make soak``.
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
+import io
 import json
 import lzma
+import re
 import shutil
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import orjson
 import pytest
 import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
+from openpyxl.utils.exceptions import IllegalCharacterError
 
 from damage import (
     ANY_JSON,
@@ -34,6 +40,7 @@ from damage import (
 from habitus.cli.finding import model_entry, read_changes
 from habitus.cli.kinds import KINDS, Kind
 from habitus.content import read_yaml, shipped_root
+from habitus.corpora import LineReader, read_posts
 from habitus.experiments import resolve
 from habitus.histories.script import ScriptError, read_script
 from habitus.labelling import Columns, open_source
@@ -245,6 +252,132 @@ class TestRows:
         check()
 
 
+def parts_of(book: bytes) -> dict[str, bytes]:
+    """The parts of a workbook."""
+    with zipfile.ZipFile(io.BytesIO(book)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def packed(parts: Mapping[str, bytes], packing: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Parts as an archive."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", packing) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+#: Workbooks by two writers: texts in the cells, and texts that cells share, with styles and a link.
+BOOKS = [FORMS[name](answers(3, score=0.5, at=None)) for name in ("a.xlsx", "hand.XLSX")]
+CELL = st.sampled_from(
+    ["s", "n", "b", "e", "str", "inlineStr", "d", "", "x", "0", "7", "1e400", "nan", "-1", "2958466",
+     "0.5", "#N/A", "A1", "ZZZ9", "A0", "_x0000_", "_xD800_", "&#0;", "<f>1</f>", "<v>", "</c>", "</row>",
+     '" r="A1', "<row>", "<mergeCell ref='A1'/>", "<!DOCTYPE a>", "<![CDATA[", "]]>", "<!--", "&lt;"]
+)  # fmt: skip
+
+
+class TestWorkbooks:
+    @pytest.mark.parametrize("book", BOOKS, ids=["ours", "another writer's"])
+    @pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+    def test_a_damaged_archive(self, tmp_path: Path, book: bytes, packing: int) -> None:
+        path = tmp_path / "a.xlsx"
+
+        @thorough
+        @given(damaged_bytes(packed(parts_of(book), packing)))
+        def check(content: bytes) -> None:
+            path.write_bytes(content)
+            tell(lambda: list(open_source(path).read()))
+
+        check()
+
+    @pytest.mark.parametrize("book", BOOKS, ids=["ours", "another writer's"])
+    def test_a_damaged_part(self, tmp_path: Path, book: bytes) -> None:
+        parts = parts_of(book)
+        path = tmp_path / "a.xlsx"
+
+        @thorough
+        @given(st.data(), st.sampled_from(sorted(parts)))
+        def check(data: st.DataObject, name: str) -> None:
+            content = data.draw(damaged_bytes(parts[name]))
+            path.write_bytes(packed(parts | {name: content}, zipfile.ZIP_STORED))
+            tell(lambda: list(open_source(path).read()))
+
+        check()
+
+    @pytest.mark.parametrize("book", BOOKS, ids=["ours", "another writer's"])
+    def test_odd_values_in_cells(self, tmp_path: Path, book: bytes) -> None:
+        """Values and attributes of cells, replaced in the XML, so that it mostly stays XML."""
+        parts = parts_of(book)
+        name = "xl/worksheets/sheet1.xml"
+        places = [m.span(1) for m in re.finditer(rb"[>\"]([^<>\"]+)[<\"]", parts[name])]
+        path = tmp_path / "a.xlsx"
+
+        @thorough
+        @given(st.lists(st.tuples(st.sampled_from(places), CELL), min_size=1, max_size=3))
+        def check(changes: list[tuple[tuple[int, int], str]]) -> None:
+            content = parts[name]
+            for (start, end), value in sorted(changes, reverse=True):
+                content = content[:start] + value.encode() + content[end:]
+            path.write_bytes(packed(parts | {name: content}, zipfile.ZIP_STORED))
+            tell(lambda: list(open_source(path).read()))
+
+        check()
+
+    @thorough
+    @given(
+        st.lists(
+            st.lists(st.none() | st.booleans() | st.integers() | st.floats() | st.datetimes() | st.times()
+                     | st.timedeltas() | st.dates() | st.text(max_size=20) | st.sampled_from(PIECES),
+                     max_size=4),
+            max_size=5,
+        )
+    )  # fmt: skip
+    def test_any_values_of_another_writer(self, tmp_path: Path, rows: list[list[Any]]) -> None:
+        book = openpyxl.Workbook()
+        for row in [["response", "id", "model"], *rows]:
+            with contextlib.suppress(ValueError, IllegalCharacterError):
+                book.worksheets[0].append(row)
+        path = tmp_path / "a.xlsx"
+        book.save(path)
+        tell(lambda: list(open_source(path).read()))
+
+
+class TestPosts:
+    @pytest.mark.parametrize("suffix", COMPRESS)
+    def test_a_damaged_dump(self, tmp_path: Path, suffix: str) -> None:
+        """Its lines are all counted, or its damage is told; the form may be any of the five."""
+        post = {"id": "a", "title": "t", "selftext": "b", "subreddit": "india", "num_comments": 1}
+        lines = b"".join(json.dumps({**post, "id": n}).encode() + b"\n" for n in range(9))
+        whole = COMPRESS[suffix](lines)
+        path = tmp_path / f"RS{suffix}"
+
+        @thorough
+        @given(damaged_bytes(whole))
+        def check(content: bytes) -> None:
+            path.write_bytes(content)
+            reader = LineReader(path)
+            found: list[bytes | None] = []
+            assert tell(lambda: found.extend(reader)) == ""
+            if content == whole:
+                assert (len(found), reader.damage) == (9, None)
+
+        check()
+
+    def test_a_damaged_file_of_posts(self, tmp_path: Path) -> None:
+        whole = FORMS["a.parquet"](
+            [{"id": f"{n}", "title": "t", "body": "b " * n, "country": "x"} for n in range(9)]
+        )
+        path = tmp_path / "posts.parquet"
+
+        @thorough
+        @given(damaged_bytes(whole))
+        def check(content: bytes) -> None:
+            path.write_bytes(content)
+            tell(lambda: list(read_posts(path, ("id", "title", "body"))))
+
+        check()
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a finished run and a run of labels."""
@@ -252,12 +385,16 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("finished")
     run_experiment(study_of(folder), RunRequest(out=folder / "run"))
+    (folder / "run" / "learned.json").write_text('{"main": {"system_role": false}}')
     source = written(folder, answers(3))
     labelled(folder / "labels", job_of(source), opener=opening(helpers()))
     return folder
 
 
-RUN_FILES = ["manifest.json", "experiment.json", "study.json", "done.json", "made_up.json"]
+RUN_FILES = [
+    *("manifest.json", "experiment.json", "study.json", "done.json", "made_up.json"),
+    "learned.json",
+]
 LABEL_FILES = ["manifest.json", "experiment.json", "labelling.json", "made_up.json"]
 CASES = [("run", file) for file in RUN_FILES] + [("labels", file) for file in LABEL_FILES]
 

@@ -82,11 +82,14 @@ def test_a_second_ctrl_c_ends_at_once_and_what_was_answered_is_kept(tmp_path: Pa
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
     )  # fmt: skip
     assert process.stdout is not None
-    for word in ("going\n", "leaving\n"):
-        while process.stdout.readline() != word:
-            assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    try:
+        for word in ("going\n", "leaving\n"):
+            while process.stdout.readline() != word:
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode != 0
     assert "To go on: the same" in err
     stored, made = calls_of(tmp_path / "run")

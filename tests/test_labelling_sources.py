@@ -99,6 +99,10 @@ class TestForms:
             name: open_source(written(tmp_path, FORMS[name](rows), name)).digest
             for name in ("a.jsonl", "pretty.json", "a.csv", "a.TSV", "a.parquet")
         }
+        filled = [row for row in rows if row["response"]]  # an empty row of a sheet is no row
+        for name in ("a.xlsx", "hand.XLSX") if filled else ():
+            sheet = items_of(open_source(written(tmp_path, FORMS[name](rows), name)))
+            assert [item.response for item in sheet] == [row["response"] for row in filled]
         assert len(set(found.values())) == 1, found
         items = items_of(open_source(tmp_path / "a.csv"))
         assert [item.response for item in items] == texts
@@ -275,7 +279,7 @@ GOOD = jsonl(answers(3))
 QUESTIONS = ("maxims.relation",)
 BAD: list[tuple[str, str, bytes, Sequence[str], str]] = [
     ("no-such-file", "none.jsonl", b"", (), "none.jsonl: no such file or run"),
-    ("suffix", "a.xlsx", GOOD, (), "a.xlsx: rows are read from .jsonl, .json, .csv, .tsv and"),
+    ("suffix", "a.txt", GOOD, (), "a.txt: rows are read from .jsonl, .json, .csv, .tsv, .xlsx and"),
     ("no-suffix", "answers", GOOD, (), "answers: rows are read from"),
     ("compressed-csv", "a.csv.gz", gzip.compress(b"response\na\n"), (), "a.csv.gz: rows are read"),
     ("empty", "a.jsonl", b"", (), "a.jsonl has no rows"),
@@ -408,7 +412,7 @@ class TestFaults:
             open_source(tmp_path)
 
     def test_columns_of_a_run_have_their_names(self, small: Path) -> None:
-        with pytest.raises(UsageError, match="columns are named for files"):
+        with pytest.raises(UsageError, match="columns and sheets are named for files"):
             open_source(small, Columns(response="text"))
 
     @pytest.mark.parametrize("given", ["text", "who"])

@@ -148,6 +148,14 @@ async def test_reasoning_in_tags_is_taken_out_and_the_raw_text_kept() -> None:
     assert (reply.text, reply.raw, reply.ok) == ("They eat rice.", written, True)
 
 
+async def test_tags_of_the_entry_are_those_that_count() -> None:
+    written = "[THINK]I could say we...[/THINK]They eat <think>rice."
+    async with serving(loopback.answer(written)) as server:
+        reply = await server.model(quirks={"think_tags": ["[THINK]"]}).complete(ask())
+    assert (reply.outcome, reply.text) == (Outcome.OK, "They eat <think>rice.")
+    assert (reply.reasoning, reply.raw) == ("I could say we...", written)
+
+
 async def test_text_in_parts_is_joined() -> None:
     parts = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},

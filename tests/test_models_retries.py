@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from email.utils import formatdate
 from typing import Any
 
@@ -73,14 +74,30 @@ async def test_retry_after_beyond_the_deadline_ends_the_call_at_once() -> None:
 
 
 async def test_when_one_call_is_told_to_wait_the_others_of_the_endpoint_wait_too() -> None:
+    class Standing(VirtualClock):
+        """Time that stands still until it is let go."""
+
+        async def sleep(self, seconds: float) -> None:
+            until = self.time + seconds
+            self.sleeps.append(seconds)
+            await going.wait()
+            self.time = max(self.time, until)
+
+    going = asyncio.Event()
     async with serving(status(429, headers={"Retry-After": "20"}), OK) as server:
+        clock = server.clock = Standing()
+        server.opening = replace(server.opening, clock=clock)
         model, other = server.model(concurrency=1), server.model(concurrency=1)
         first = asyncio.create_task(model.complete(ask("first")))
-        while not server.clock.sleeps:
+        while not clock.sleeps:
             await asyncio.sleep(0)
-        replies = [await other.complete(ask("second")), await first]
-    assert all(reply.ok for reply in replies)
-    assert min(server.times[1:]) >= server.times[0] + 20
+        second = asyncio.create_task(other.complete(ask("second")))
+        while len(clock.sleeps) + len(server.bodies) < 3:
+            await asyncio.sleep(0)
+        assert len(server.bodies) == 1, "the second call was sent while the first was told to wait"
+        assert clock.sleeps[1] >= 20
+        going.set()
+        assert all([(await first).ok, (await second).ok])
 
 
 async def test_calls_come_back_spread_out_and_not_all_at_once() -> None:

@@ -19,7 +19,7 @@ from habitus.errors import ContentError, UsageError
 from habitus.experiments import RunRequest, run_experiment
 from habitus.models import Budget, Caps, ModelEntry, NotAskedError, Price, Recorded
 from habitus.models.prices import PriceBook, PriceList, find_prices
-from habitus.models.spending import UNKNOWN_ANSWER, Amount, check_prices
+from habitus.models.spending import UNKNOWN_ANSWER, Amount, Purse, check_prices
 from habitus.records import Outcome, Reply, Request, Sampling, Usage
 from habitus.running import RunSummary, gathered, pilot_first, together
 from habitus.store import RunDir
@@ -90,6 +90,10 @@ class Greedy:
         """Nothing to give back."""
 
 
+def purse_of(caps: Caps) -> Purse:
+    return Budget(caps, {"main": entry()}).purse("main")
+
+
 async def spend(model: Greedy, caps: Caps, calls: int = 300) -> tuple[Budget, int]:
     """Ask many times at once; the budget, and how many calls were not made."""
     budget = Budget(caps, {"main": entry()})
@@ -120,6 +124,16 @@ class TestInFlight:
         assert budget.reached.spent == model.used
         assert budget.reached.spent + budget.reached.needed > cap
         assert left == 300 - model.asked > 0
+
+    async def test_long_answers_are_in_the_bound(self) -> None:
+        """Answers of 5,000 tokens to prompts of a few: what is set aside is for the answers."""
+        model = Greedy()
+        recorded = Recorded(model, "main", NoLog(), purse=purse_of(Caps(tokens=21_000)))
+        long = Sampling(max_tokens=5_000)
+        asked = (recorded.complete(ask(str(n), seed=n, sampling=long)) for n in range(20))
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        assert sum(isinstance(end, Reply) for end in ended) == 4
+        assert model.used <= 21_000
 
     async def test_what_was_set_aside_and_not_taken_is_spent_on_others(self) -> None:
         """Bounds are several times what is really taken, and still nearly all of it is used."""
@@ -632,7 +646,7 @@ class TestPrices:
         folder.mkdir()
         (folder / "mine.yaml").write_text(LIST)
         far = {"models.main": {"backend": "openai", "model": "m", "base_url": API}}
-        stages = terminal.json("plan", "first", "--json", *set_options(far))
+        stages = terminal.json("plan", "first", "--json", *set_options(far))["stages"]
         assert {stage["currency"] for stage in stages} == {"EUR"}
 
     @pytest.mark.parametrize(

@@ -322,16 +322,38 @@ async def test_a_record_of_another_type_is_one_clear_message(tmp_path: Path) -> 
             list(run.records.iterate("responses", Recommendation))
 
 
+def long_text(number: int) -> str:
+    """20 kB that take about half of it when they are packed."""
+    return random.Random(number).randbytes(10_000).hex()
+
+
 async def test_memory_does_not_grow_with_the_number_of_samples(tmp_path: Path) -> None:
-    count, text = 1500, "word " * 4000
+    count = 1500
     with RunDir.create(tmp_path / "run", CONFIG) as run:
         tracemalloc.start()
         for start in range(0, count, 50):
             part = range(start, start + 50)
-            await asyncio.gather(*(run.records.put("responses", response(n, text)) for n in part))
+            made = (response(n, long_text(n)) for n in part)
+            await asyncio.gather(*(run.records.put("responses", one) for one in made))
         seen = sum(1 for _ in run.records.iterate("responses", Response))
         run.records.export()
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert seen == count
-    assert peak < count * len(text) / 4
+    assert peak < count * len(long_text(0)) / 4
+
+
+async def test_memory_does_not_grow_with_the_number_of_calls(tmp_path: Path) -> None:
+    async def peak(count: int) -> int:
+        with RunDir.create(tmp_path / str(count), CONFIG) as run:
+            tracemalloc.start()
+            for start in range(0, count, 50):
+                made = (call(n, text=long_text(n)) for n in range(start, start + 50))
+                await asyncio.gather(*(keep(run, *one) for one in made))
+            seen = sum(1 for _ in run.calls.iterate())
+            _, found = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        assert seen == count
+        return found
+
+    assert await peak(1000) - await peak(200) < 800 * len(long_text(0)) / 4

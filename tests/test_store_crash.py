@@ -11,12 +11,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from habitus.errors import RunLockedError, StoreError
 from habitus.records import Recommendation
 from habitus.store import RunDir, is_run
+from habitus.store.journal import Journal, RecordRow
 
 CHILD = '''
 import asyncio, os, resource, sys
@@ -142,6 +144,21 @@ def test_half_a_line_at_the_end_is_never_appended_to(tmp_path: Path) -> None:
     ids = [json.loads(line)["id"] for line in lines]
     assert ids == sorted(set(ids))
     assert len(ids) >= 200
+
+
+def test_a_group_is_whole_or_not_there(tmp_path: Path) -> None:
+    """The second item of a group cannot be written: the first is not there either."""
+    RunDir.create(tmp_path / "run", {}).close()
+    path = tmp_path / "run" / "run.sqlite"
+    journal = Journal(path, {})
+    kept = RecordRow("responses", "kept", "ok", "", b"{}")
+    journal.commit([kept])
+    broken = RecordRow("responses", "broken", cast("str", None), "", b"{}")
+    with pytest.raises(StoreError, match="NOT NULL"):
+        journal.commit([RecordRow("responses", "first", "ok", "", b"{}"), broken])
+    journal.close()
+    with RunDir.open(tmp_path / "run", write=False) as run:
+        assert run.records.ids("responses") == ["kept"]
 
 
 def test_an_interrupt_keeps_what_was_answered_and_the_rest_is_done_later(tmp_path: Path) -> None:

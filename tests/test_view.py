@@ -21,6 +21,7 @@ from habitus.content.visible import safe_text
 from habitus.records import JudgedItem, Label, Response
 from habitus.store import RunDir
 from habitus.tui import Viewer
+from habitus.tui.outline import Outline
 from labels_made import EMOTIONS, GENERALIZING, POSITIONING, QUANTITY, item, label, labelled_run
 from snapshots import compare, screen
 from test_browsing import fill, growing
@@ -171,8 +172,12 @@ async def test_hostile_names_in_a_run_of_labels_are_text(tmp_path: Path) -> None
     async with app.run_test(size=(120, 30)) as pilot:
         await press(pilot, ["f", "l"])
         assert "< [u]here >" in screen(app)
+        assert r"[red]p\u001b[31m[/]/[i]m[/i]" in screen(app).splitlines()  # the line of the item
         await press(pilot, ["enter"])
         text = screen(app)
+        branches = [branch for outline in app.query(Outline) for branch in outline.root.children]
+        leaves = [str(leaf.label) for branch in branches for leaf in branch.children]
+    assert [leaf[:20] for leaf in leaves] == [r"[red]p\u001b[31m[/]/["[:20]]
     assert text == safe_text(text)
     assert r"[red]p\u001b[31m[/]" in text
     assert "[/x]: [b]" in text

@@ -9,6 +9,7 @@ The package does not know what a culture, a norm or an experiment is.
 
 from habitus.agents.agent import Agent
 from habitus.agents.conversation import Conversation, Dialogue, Rules
+from habitus.agents.endings import SIDES
 from habitus.agents.fields import FieldReader, VerdictsReader, verdicts_schema
 from habitus.agents.jsontext import Decoded, decode_json
 from habitus.agents.marks import LabelList, plain_label
@@ -23,6 +24,7 @@ from habitus.agents.verdicts import (
 
 __all__ = [
     "END_TOKEN",
+    "SIDES",
     "Agent",
     "Answer",
     "Conversation",

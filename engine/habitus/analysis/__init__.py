@@ -28,7 +28,7 @@ from habitus.analysis.reading import read_verdicts
 from habitus.analysis.results import Results, results
 from habitus.analysis.rows import Row
 from habitus.analysis.safety import SafetyRow, safety_rows
-from habitus.analysis.tables import filter_text, named_tables, results_tables
+from habitus.analysis.tables import ends_text, filter_text, named_tables, results_tables
 from habitus.analysis.verdicts import Cell, VerdictTable
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "VerdictTable",
     "cause_table",
     "causes",
+    "ends_text",
     "filter_table",
     "filter_text",
     "named_tables",

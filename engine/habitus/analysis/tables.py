@@ -211,6 +211,32 @@ def filter_text(found: FilterTable) -> TextTable:
     return TextTable("What the histories show", columns, rows, notes)
 
 
+#: Why a session ended, in the order in which they are shown; others follow.
+_ENDS = ("complete", "persona_stop", "farewell", "repetition", "empty_turn", "failed")
+
+
+_ABOUT_ENDS = (
+    "all attempts at sessions; complete: the planned number of turns; empty_turn: nothing said, "
+    "twice; failed: a call without a usable answer"
+)
+
+
+def ends_text(found: FilterTable) -> TextTable:
+    """Why the attempts at sessions ended, by culture."""
+    seen = {end for row in found.rows for end in row.ends}
+    ends = (*_ENDS, *sorted(seen.difference(_ENDS)))
+    rows = tuple(
+        (row.culture, *(f"{row.ends.get(end, 0):,}" for end in ends), f"{row.attempts:,}")
+        for row in found.rows
+    )
+    played = ", ".join(f"{side} by {model}" for side, model in found.played_by.items())
+    notes = (
+        _ABOUT_ENDS,
+        *([f"played: {played}"] if played else []),
+    )
+    return TextTable("How sessions end", ("Culture", *ends, "attempts"), rows, notes)
+
+
 def _sessions(rate: Rate) -> str:
     return f"{rate.judged:,}" + (f" ({rate.missing:,} not checked)" if rate.missing else "")
 

@@ -113,7 +113,7 @@ def analyze(
         framings_json,
         read_labels,
     )
-    from habitus.labelling import label_outcomes
+    from habitus.labelling import label_outcomes, refuse_later
     from habitus.store import RunDir
 
     shares = _shares(posts, out)
@@ -121,6 +121,7 @@ def analyze(
         rules = find_analysis(analysis or default_analysis(opened))
         rules = _with_missing(rules, missing, common=common)
         labels = read_labels(opened, rules)
+        refuse_later(opened)
         outcomes = label_outcomes(opened, _fields(rules))
     found = analyse(labels, rules, Asked(tuple(questions or ()), progress=_tell))
     if out is not None:

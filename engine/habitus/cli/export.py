@@ -24,6 +24,7 @@ class As(StrEnum):
     """What tables are written as."""
 
     CSV = "csv"
+    XLSX = "xlsx"
     PARQUET = "parquet"
 
 

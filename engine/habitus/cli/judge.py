@@ -41,7 +41,8 @@ app = new_app("Judges on the answers of a file or a run.")
 @app.command()
 def judge(
     source: Annotated[
-        str, typer.Argument(metavar="INPUT", help="JSON lines, CSV or Parquet; or a run.")
+        str,
+        typer.Argument(metavar="INPUT", help="JSON lines, CSV, .xlsx or Parquet; or a run."),
     ],
     *,
     model: Annotated[
@@ -71,6 +72,12 @@ def judge(
             help="The column of response, question, target, id or group; repeatable.",
         ),
     ] = None,
+    sheet: Annotated[
+        str,
+        typer.Option(
+            "--sheet", metavar="NAME", help="Of a workbook; else the first that is shown."
+        ),
+    ] = "",
     limit: LimitOption = None,
     seed: SeedOption = 0,
     fork: ForkOption = None,
@@ -100,7 +107,7 @@ def judge(
     tasks = make_tasks(members, own, default, manner)
     path = run_or_file(source)
     needs = set().union(*(task.needs() for task in tasks))
-    items = open_source(path, _columns(column or []), needs)
+    items = open_source(path, _columns(column or []), needs, sheet)
     used = {task.model for task in tasks}
     asked = {name: entry for name, entry in entries.items() if name in used}
     caps = caps_of(max_calls, max_total_tokens, max_cost, asked)

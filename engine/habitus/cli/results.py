@@ -82,7 +82,7 @@ def results(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print the results of a run as they stand; no call is made."""
-    from habitus.analysis import filter_text
+    from habitus.analysis import ends_text, filter_text
     from habitus.cli.finding import run_path
     from habitus.experiments import View, run_filter, run_results
     from habitus.store import RunDir
@@ -96,8 +96,10 @@ def results(
     with RunDir.open(run_path(run), write=False) as opened:
         if filter_:
             table = run_filter(opened)
-            rows = [row.as_json() for row in table.rows]
-            print_json({"rows": rows}) if as_json else print_tables([filter_text(table)])
+            if as_json:
+                print_json(table.as_json())
+            else:
+                print_tables([filter_text(table), ends_text(table)])
             return
         found = run_results(opened, view)
     if as_json:

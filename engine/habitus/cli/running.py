@@ -69,13 +69,16 @@ def _sessions(
 def interruptible(again: str) -> Iterator[None]:
     """A request to end is an interrupt, and an interrupt says by which command to go on."""
     old = signal.signal(signal.SIGTERM, _interrupt)
+    interrupt = signal.getsignal(signal.SIGINT)
     try:
         yield
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one is not to take these words away
         talk(f"stopped; everything that was answered is kept. To go on: {again}")
         raise
     finally:
         signal.signal(signal.SIGTERM, old)
+        signal.signal(signal.SIGINT, interrupt)
 
 
 def _interrupt(*_: object) -> None:

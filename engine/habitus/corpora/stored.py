@@ -22,7 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from habitus.corpora.pages import rows_at_once
 from habitus.errors import UsageError
+from habitus.expansion import ROW, Expansion
 
 COLUMNS = ("id", "title", "body", "subreddit", "country", "created", "num_comments")
 _values = attrgetter(*COLUMNS)
@@ -112,7 +114,8 @@ def read_posts(path: Path, columns: Sequence[str] = COLUMNS) -> Iterator[dict[st
     """Columns of a file of posts, batch by batch.
 
     Raises:
-        UsageError: no such file, not Parquet or damaged, or a column is missing.
+        UsageError: no such file, not Parquet or damaged, a column is missing, or it expands to more
+            than a file may.
     """
     with _opened(path) as file:
         there = file.schema_arrow.names
@@ -121,7 +124,7 @@ def read_posts(path: Path, columns: Sequence[str] = COLUMNS) -> Iterator[dict[st
             raise UsageError(f"{path} has no column {missing[0]!r}; it has {', '.join(there)}")
         arrow, _ = _arrow()
         try:
-            for batch in file.iter_batches(batch_size=_ROWS, columns=list(columns)):
+            for batch in _batches(path, file, columns):
                 yield batch.to_pydict()
         except (OSError, arrow.ArrowException, UnicodeDecodeError) as error:
             raise _unreadable(path, error) from None
@@ -133,8 +136,20 @@ def column_names(path: Path) -> list[str]:
     Raises:
         UsageError: no such file, or not Parquet.
     """
+    return [name for name, _ in columns_of(path)]
+
+
+def columns_of(path: Path) -> list[tuple[str, type | None]]:
+    """The columns of any Parquet file: each name, and None if its values are plain.
+
+    Those of lists, structures and bytes come with what they are: one value may be of any size.
+
+    Raises:
+        UsageError: no such file, or not Parquet.
+    """
+    arrow, _ = _arrow()
     with _opened(path) as file:
-        return list(file.schema_arrow.names)
+        return [(field.name, _container(arrow.types, field.type)) for field in file.schema_arrow]
 
 
 def add_column(path: Path, out: Path, name: str, value: Callable[[str], str | None]) -> None:
@@ -156,7 +171,7 @@ def add_column(path: Path, out: Path, name: str, value: Callable[[str], str | No
         schema = arrow.schema([*kept, arrow.field(name, arrow.string())])
         try:
             with parquet.ParquetWriter(aside, schema, compression="zstd") as writer:
-                for batch in file.iter_batches(batch_size=_ROWS):
+                for batch in _batches(path, file):
                     values = [value(row) for row in batch.column("id").to_pylist()]
                     columns = [batch.column(field.name) for field in kept]
                     columns.append(_texts(arrow, values))
@@ -177,6 +192,28 @@ def check_output(path: Path) -> None:
     """
     if not path.parent.is_dir() or path.is_dir():
         raise UsageError(f"{path} cannot be written; name a file in a folder that is there")
+
+
+def _batches(path: Path, file: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """Batches of rows, each of a bounded size; all together no more than the file may hold."""
+    expansion = Expansion(path)
+    wanted = file.schema_arrow.names if columns is None else columns
+    rows = rows_at_once(path, file, wanted, expansion)
+    for batch in file.iter_batches(batch_size=rows, columns=list(wanted)):
+        expansion.add(batch.nbytes + ROW * batch.num_rows)
+        yield batch
+
+
+def _container(types: Any, kind: Any) -> type | None:
+    """What values of a type hold others in; None for plain ones."""
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    texts = types.is_string(kind) or types.is_large_string(kind)
+    if texts or types.is_primitive(kind) or types.is_decimal(kind) or types.is_null(kind):
+        return None
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return bytes
+    return dict if types.is_struct(kind) else list
 
 
 def _opened(path: Path) -> Any:

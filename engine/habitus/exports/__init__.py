@@ -4,13 +4,13 @@
         KINDS["consensus"].export(run, Wish(Path("out")))
 
 See ``kinds`` for what there is, ``consensus`` for what stands in its tables, ``tablefiles`` for how
-CSV and Parquet are written.
+CSV, workbooks and Parquet are written.
 """
 
 from habitus.exports.agreeing import PUBLISHED, Agreement, Tally
 from habitus.exports.consensus import Consensus, ConsensusOptions, Made, export_consensus
 from habitus.exports.kinds import KINDS, Exported, Kind, Wish
-from habitus.exports.tablefiles import Format, open_table
+from habitus.exports.tablefiles import Format, check_table, open_table
 
 __all__ = [
     "KINDS",
@@ -24,6 +24,7 @@ __all__ = [
     "Made",
     "Tally",
     "Wish",
+    "check_table",
     "export_consensus",
     "open_table",
 ]

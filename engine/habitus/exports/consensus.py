@@ -27,7 +27,7 @@ from habitus.content.writing import file_stems, write_text
 from habitus.errors import UsageError
 from habitus.exports.agreeing import Agreement, Tally, Wanted, choose, wanted_tables
 from habitus.exports.answers import Answers, read_answers
-from habitus.exports.tablefiles import Format, open_table
+from habitus.exports.tablefiles import Format, check_table, open_table
 from habitus.labelling import Labelling, VerdictNote, label_outcomes, read_labelling
 from habitus.records import JudgedItem
 from habitus.store import RunDir
@@ -149,6 +149,8 @@ def _write(
 ) -> None:
     """Read the items once, and write each unit into the tables that it is in."""
     columns, numeric = _columns(answers)
+    for table in planned:
+        check_table(form, table.made.tally.rows, len(columns))
     with ExitStack() as stack:
         files = [
             stack.enter_context(open_table(folder / table.made.file, columns, form, numeric))

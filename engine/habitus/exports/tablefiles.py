@@ -1,10 +1,10 @@
-"""Tables of text as files, row by row: CSV that no spreadsheet runs, or Parquet.
+"""Tables of text as files, row by row: CSV or a workbook that no spreadsheet runs, or Parquet.
 
     with open_table(folder / "outsider.csv", ("id", "title"), Format.CSV) as table:
         table.write(("a1", "-5 degrees?"))
 
-A file appears when the block ends well, or not at all. In CSV an undefined cell is empty and text
-is made safe (``habitus.cells``), but for columns that are said to hold numbers; Parquet
+A file appears when the block ends well, or not at all. In CSV and in a workbook an undefined cell is
+empty and text is made safe (``habitus.cells``), but for columns that are said to hold numbers; Parquet
 holds texts as they are, and null. Lone surrogates, which UTF-8 cannot hold, become escapes.
 """
 
@@ -24,15 +24,18 @@ from typing import Any
 
 from habitus.cells import safe_cell
 from habitus.errors import UsageError
+from habitus.workbooks import WorkbookWriter, check_size
 
 _ROWS = 1024
 _CHARACTERS = 2**20
+_EXACT = 10**15  # beyond, a spreadsheet does not keep every digit
 
 
 class Format(StrEnum):
     """What a table is written as."""
 
     CSV = "csv"
+    XLSX = "xlsx"
     PARQUET = "parquet"
 
 
@@ -60,7 +63,11 @@ class Table(ABC):
         try:
             self._open()
         except OSError as error:
+            self._remove()
             raise _unwritable(self.path, error) from None
+        except UsageError:
+            self._remove()
+            raise
         return self
 
     def __exit__(
@@ -77,8 +84,11 @@ class Table(ABC):
         except OSError as fault:
             raise _unwritable(self.path, fault) from None
         finally:
-            with contextlib.suppress(OSError):
-                self._aside.unlink(missing_ok=True)
+            self._remove()
+
+    def _remove(self) -> None:
+        with contextlib.suppress(OSError):
+            self._aside.unlink(missing_ok=True)
 
     @abstractmethod
     def _open(self) -> None: ...
@@ -118,6 +128,43 @@ class CsvTable(Table):
         self._file.close()
 
 
+class WorkbookTable(Table):
+    """One sheet; a text is a string in its cell, safe as in CSV, since a sheet may be saved as one.
+
+    Cells of ``numeric`` columns are numbers where a spreadsheet shows them letter for letter.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str], numeric: Collection[str] = ()) -> None:
+        super().__init__(path, columns)
+        self._numeric = [column in numeric for column in columns]
+
+    def _open(self) -> None:
+        self._book = WorkbookWriter(self._aside).__enter__()
+        try:
+            self._book.write([safe_cell(column) for column in self.columns])
+        except UsageError as error:
+            self._book.close()
+            raise UsageError(f"{self.path.name}, heading: {error}") from None
+
+    def _add(self, row: Sequence[str | None]) -> None:
+        cells = zip(row, self._numeric, strict=True)
+        values = [
+            None if cell is None else _number(cell) if numeric else safe_cell(cell)
+            for cell, numeric in cells
+        ]
+        try:
+            self._book.write(values)
+        except UsageError as error:
+            where = f"{self.path.name}, row {self.rows + 2} ({row[0]})"
+            raise UsageError(f"{where}: {error}") from None
+
+    def _finish(self) -> None:
+        pass
+
+    def _close(self) -> None:
+        self._book.close()
+
+
 class ParquetTable(Table):
     """One column of strings for each column, in row groups of about a megabyte."""
 
@@ -151,6 +198,16 @@ class ParquetTable(Table):
         self._characters = 0
 
 
+def check_table(form: Format, rows: int, columns: int) -> None:
+    """Refuse a table that does not go into a file of a form, before anything of it is written.
+
+    Raises:
+        UsageError: more rows, without the heading, or more columns than a sheet has.
+    """
+    if form is Format.XLSX:
+        check_size(rows + 1, columns)
+
+
 def open_table(
     path: Path, columns: Sequence[str], form: Format, numeric: Collection[str] = ()
 ) -> Table:
@@ -161,7 +218,20 @@ def open_table(
     """
     if form is Format.CSV:
         return CsvTable(path, columns, numeric)
+    if form is Format.XLSX:
+        return WorkbookTable(path, columns, numeric)
     return ParquetTable(path, columns)
+
+
+def _number(text: str) -> str | float:
+    """A number as one, if it reads the same again: no leading zero and no digit is lost."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            number = kind(text)
+            whole = kind is float and float(number).is_integer()  # 1.0 is shown as 1
+            if str(number) == text and abs(number) < _EXACT and not whole:
+                return number
+    return text
 
 
 def _strings(arrow: Any, values: Sequence[str | None]) -> Any:

@@ -54,14 +54,18 @@ class Columns:
 
 
 def open_source(
-    path: Path, columns: Columns | None = None, needs: Collection[str] = ("response",)
+    path: Path,
+    columns: Columns | None = None,
+    needs: Collection[str] = ("response",),
+    sheet: str = "",
 ) -> Source:
-    """The items of a run, or of a file of JSON lines, CSV or Parquet.
+    """The items of a run, or of a file of JSON lines, CSV, Parquet or a workbook.
 
     Args:
         path: a run directory or a file.
         columns: what the columns of a file are called, where they are not found by themselves.
         needs: what judges will look at: ``question``, ``response``.
+        sheet: the sheet of a workbook; the first that is shown where it is "".
 
     Raises:
         UsageError: what is there cannot be judged, with the row of a file.
@@ -73,11 +77,11 @@ def open_source(
     if not path.exists():
         raise UsageError(f"{path}: no such file or run")
     if not path.is_dir():
-        return table_source(path, columns or Columns(), needs)
+        return table_source(path, columns or Columns(), needs, sheet)
     if not is_run(path):
         raise UsageError(f"{path} is a folder and no run; name a file or a run directory")
-    if columns not in {None, Columns()}:
-        raise UsageError("columns are named for files; a run has its own")
+    if columns not in {None, Columns()} or sheet:
+        raise UsageError("columns and sheets are named for files; a run has its own")
     return run_source(path)
 
 

@@ -28,6 +28,7 @@ from habitus.errors import UsageError
 from habitus.labelling.rows import Row, row_reader
 from habitus.labelling.sources import Columns, Source, looked_through
 from habitus.records import JudgedItem, Outcome
+from habitus.workbooks import SheetRow
 
 _USUAL: Mapping[str, tuple[str, ...]] = {
     "response": ("response", "answer", "output", "completion"),
@@ -40,27 +41,40 @@ _NO_TARGET = "-"
 _SHOWN = 20  # columns that an error lists
 
 
-def table_source(path: Path, columns: Columns, needs: Collection[str]) -> Source:
+def table_source(path: Path, columns: Columns, needs: Collection[str], sheet: str = "") -> Source:
     """The items of a file; all of it is read and checked.
 
     Raises:
         UsageError: a row that cannot be read, a column that is not there or could be one of two,
             two rows with one id, or no row at all.
     """
-    rows = row_reader(path)
+    rows = row_reader(path, sheet)
     found = _columns(path, _names(path, rows()), columns, needs)
+    unique = _unique(path, _placed(path, rows, found))
     read = partial(_items, path, rows, found)
-    return Source(path.name, "rows", *looked_through(_unique(path, read())), read)
+    return Source(path.name, "rows", *looked_through(unique), read)
 
 
 def _items(path: Path, rows: Callable[[], Iterator[Row]], columns: Columns) -> Iterator[JudgedItem]:
+    for _, item in _placed(path, rows, columns):
+        yield item
+
+
+def _placed(
+    path: Path, rows: Callable[[], Iterator[Row]], columns: Columns
+) -> Iterator[tuple[str, JudgedItem]]:
+    """The items, each with the place of its id: a row, or the cell of a workbook."""
     used = {f.name: getattr(columns, f.name) for f in fields(Columns)}
     for number, row in enumerate(rows(), start=1):
         given = {
             what: _cell(f"{path}: row {number}", row, what, name) for what, name in used.items()
         }
         kept = {k: _text(v) for k, v in row.items() if k not in used.values() and _plain(v)}
-        yield _item(number, given, columns, {k: text for k, text in kept.items() if text})
+        item = _item(number, given, columns, {k: text for k, text in kept.items() if text})
+        if isinstance(row, SheetRow) and columns.id:
+            yield row.cell(columns.id), item
+        else:
+            yield str(number), item
 
 
 def _cell(place: str, row: Row, purpose: str, name: str) -> str:
@@ -110,13 +124,14 @@ def _text(value: Any) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
-def _unique(path: Path, items: Iterator[JudgedItem]) -> Iterator[JudgedItem]:
+def _unique(path: Path, items: Iterator[tuple[str, JudgedItem]]) -> Iterator[JudgedItem]:
     """The items, or an error when there are two of one id."""
-    first: dict[str, int] = {}
-    for number, item in enumerate(items, start=1):
-        if first.setdefault(item.id, number) != number:
+    first: dict[str, str] = {}
+    for place, item in items:
+        if first.setdefault(item.id, place) != place:
+            what = "rows" if place.isdigit() else "cells"
             raise UsageError(
-                f"{path}: rows {first[item.id]} and {number} have the same id {item.id!r}; ids "
+                f"{path}: {what} {first[item.id]} and {place} have the same id {item.id!r}; ids "
                 "must tell rows apart (name the column of the model, or leave the id out, with "
                 "--column target=NAME, --column id=)"
             )

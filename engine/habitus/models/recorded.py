@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from habitus.models.model import CallLog, ChatModel
 from habitus.models.quirks import Quirks
-from habitus.models.spending import Purse
+from habitus.models.spending import Budget, Purse
 from habitus.records import Outcome, Reply, Request, call_key
 
 ALIKE = 20
@@ -127,6 +127,11 @@ class Recorded:
     def name(self) -> str:
         """The name of the model's entry."""
         return self._model.name
+
+    @property
+    def budget(self) -> Budget | None:
+        """What the models of the run may spend together, where it is capped."""
+        return self._purse.budget if self._purse else None
 
     @property
     def quirks(self) -> Quirks | None:

@@ -31,8 +31,9 @@ from habitus.running.job import (
     RunSummary,
     Silent,
 )
-from habitus.running.learning import keep_learned
+from habitus.running.learning import Learning
 from habitus.running.madeup import keep_made_up
+from habitus.running.versions import refuse_newer
 from habitus.store import RunDir, is_run
 
 DONE = "done.json"
@@ -87,6 +88,7 @@ class Session:
         self._run = run
         self._budget: Budget | None = None
         self._earlier: dict[str, set[str]] = {}
+        self._learning = Learning(job.models, run.path if run else request.fork)
 
     @property
     def store(self) -> RunDir:
@@ -107,6 +109,7 @@ class Session:
     async def put(self, table: str, record: StageRecord) -> None:
         """Keep a record, tell the observer, and stop when nothing can succeed."""
         await self.store.records.put(table, record)
+        self._learning.keep(self.store, self.models)
         self._observer.put(table, record)
         self._stop_if_all_fail()  # whatever the record: a check may fail where its session is good
 
@@ -121,7 +124,7 @@ class Session:
         """Write out what there is; called however the session ended."""
         if self.models:  # else it never began, and the error that ended it is all there is to say
             self._observer.end()
-            keep_learned(self.store, self.models, self._job.models)
+            self._learning.keep(self.store, self.models)
             self.store.records.export()
             self._job.leave(self.store)
 
@@ -148,6 +151,7 @@ class Session:
         return self._budget.reached if self._budget else None
 
     def _begin(self, models: Mapping[str, ChatModel]) -> None:
+        self.store.note_session()
         _keep(self._job, self._request, self.store)
         self._budget = open_budget(self.store, self._job.caps, self._job.models)
         for name, model in models.items():
@@ -166,7 +170,8 @@ class Session:
             opening = Opening(base=self._request.base, stored_run=_stored_run(runs))
             models: dict[str, ChatModel] = {}
             try:
-                for name, entry in self._job.models.items():
+                for name in self._job.models:
+                    entry = self._learning.entry(name)
                     models[name] = self._request.opener(name, entry, opening)
                 yield models
             finally:
@@ -190,6 +195,7 @@ def _existing(job: Job, request: JobRequest) -> RunDir | None:
         return None
     if request.fork is not None and request.fork.resolve() == request.out.resolve():
         raise StoreError(f"{request.out} cannot be its own fork; name another directory with --out")
+    refuse_newer(request.out, job)
     return RunDir.open(request.out, config=job.config, may_change=job.may_change)
 
 

@@ -32,7 +32,7 @@ from habitus.errors import ConfigChangedError, StoreError
 from habitus.store import database, digests
 from habitus.store.calls import CallStore
 from habitus.store.canonical import allowed, canonical, changes, digest, loads
-from habitus.store.files import Lock, left_locked, write_whole
+from habitus.store.files import Lock, left_locked, refuse_links, write_whole
 from habitus.store.journal import Item, Journal
 from habitus.store.stages import RecordStore
 from habitus.store.verification import Verification, verify
@@ -43,6 +43,12 @@ _EXPERIMENT = "experiment.json"
 _DATABASE = "run.sqlite"
 _RECORDS = "records"
 _LOCK = "lock"
+_WRITTEN = (
+    _LOCK,
+    _RECORDS,
+    _DATABASE,
+    *(f"{_DATABASE}-{end}" for end in ("journal", "wal", "shm")),
+)
 _TOLD = 12  # changes of a configuration that are told one by one
 # What a creation that was cut short can leave behind.
 _UNFINISHED = {
@@ -125,6 +131,8 @@ class RunDir:
             StoreError: if this is no run, or one that cannot be read.
         """
         _require(path)
+        if write:
+            refuse_links(path, _WRITTEN)
         lock = Lock(path / _LOCK) if write else None
         try:
             if config is not None:
@@ -180,6 +188,22 @@ class RunDir:
     def manifest(self) -> dict[str, Any]:
         """Versions, hashes, seeds and the time of creation."""
         return self._manifest
+
+    @property
+    def sessions(self) -> list[dict[str, Any]]:
+        """Which versions worked on the run: how many sessions of each, the first and the last."""
+        return [dict(note) for note in self._manifest.get("sessions", ())]
+
+    def note_session(self) -> None:
+        """Say in the manifest that this version works on the run now."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        who = {"habitus": habitus.__version__, "python": platform.python_version()}
+        notes = self.sessions
+        if not notes or any(notes[-1].get(name) != value for name, value in who.items()):
+            notes.append({**who, "first": now, "sessions": 0})
+        notes[-1] |= {"last": now, "sessions": notes[-1]["sessions"] + 1}
+        self._manifest = {**self._manifest, "sessions": notes}
+        self.write(_MANIFEST, canonical(self._manifest, indent=2) + b"\n")
 
     @property
     def log(self) -> Path:
@@ -268,6 +292,7 @@ def _claim(path: Path) -> Lock:
         strange = sorted(found.name for found in path.iterdir() if found.name not in _UNFINISHED)
     except OSError as error:
         raise StoreError(f"{path} cannot be made: {error.strerror}") from error
+    refuse_links(path, _WRITTEN)
     if strange:
         raise StoreError(
             f"{path} holds other things ({', '.join(strange[:3])}); choose an empty directory"

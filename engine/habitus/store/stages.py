@@ -18,6 +18,7 @@ from typing import TypeVar
 import zstandard
 from pydantic import ValidationError
 
+import habitus
 from habitus.errors import StoreError
 from habitus.records import Outcome, StageRecord
 from habitus.store.canonical import loads, plain
@@ -29,6 +30,15 @@ from habitus.store.writer import Writer
 R = TypeVar("R", bound=StageRecord)
 _PAGE = 256
 _MANY = 4096  # rows without their bodies
+#: From one stage to the next, by the index: as fast for a million records as for one.
+_STAGES = """
+WITH RECURSIVE found(stage) AS (
+    SELECT min(stage) FROM records
+    UNION ALL
+    SELECT (SELECT min(stage) FROM records WHERE stage > found.stage)
+    FROM found WHERE found.stage IS NOT NULL)
+SELECT stage FROM found WHERE stage IS NOT NULL ORDER BY stage
+"""
 _STAGE = re.compile(r"[a-z][a-z0-9_-]*")
 
 
@@ -122,7 +132,7 @@ class RecordStore:
 
     def stages(self) -> list[str]:
         """The stages that have records, sorted."""
-        return [s for (s,) in self._reader.rows("SELECT DISTINCT stage FROM records ORDER BY 1")]
+        return [stage for (stage,) in self._reader.rows(_STAGES)]
 
     def counts(self, stage: str) -> dict[Outcome, int]:
         """How many records ended how."""
@@ -195,12 +205,23 @@ class RecordStore:
         except ValueError:
             raise StoreError(
                 f"{self._reader.path}: {stage} {name} is no {kind.__name__}: {_first(error)}"
+                + _newer(error)
             ) from error
 
     def _damaged(self, stage: str, name: str, error: Exception) -> StoreError:
         return StoreError(
             f"{self._reader.path} is damaged ({stage} {name}: {error}); restore it from a copy"
         )
+
+
+def _newer(error: ValidationError) -> str:
+    """What to do about a record with fields or words that a later version brought."""
+    if not any(found["type"] in {"extra_forbidden", "literal_error"} for found in error.errors()):
+        return ""
+    return (
+        f"; this version of habitus ({habitus.__version__}) does not know that: use the version that "
+        "wrote the run (manifest.json names it), or a newer one"
+    )
 
 
 def _first(error: ValidationError) -> str:

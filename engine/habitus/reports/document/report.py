@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from habitus.analysis import OutcomeTable, Results, filter_text, results_tables
+from habitus.analysis import OutcomeTable, Results, ends_text, filter_text, results_tables
 from habitus.errors import UsageError
 from habitus.experiments import read_materials, run_filter, run_outcomes
 from habitus.experiments.materials import Materials
@@ -278,5 +278,7 @@ def _with_rows(tables: Iterable[Table]) -> list[Table]:
 
 def _history_tables(run: RunDir, kept: Materials) -> Iterator[Table]:
     if "attempts" in run.records.stages():
-        yield sortable_table(filter_text(run_filter(run)))
+        found = run_filter(run)
+        yield sortable_table(filter_text(found))
+        yield sortable_table(ends_text(found))
         yield rejected_table(run, kept)
