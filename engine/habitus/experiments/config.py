@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
+from habitus.analysis import MissingRule
 from habitus.content import ContentModel, Found, load
 from habitus.content.fields import Slug
 from habitus.models.entry import ModelEntry
@@ -115,7 +116,11 @@ class ResultsConfig(ContentModel):
     draws: int = Field(default=2000, ge=100, le=100_000)
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
     interval: Literal["logit_t", "percentile"] = "logit_t"
-    missing: Literal["exclude", "not_satisfied"] = "exclude"
+    missing: MissingRule = Field(
+        default="exclude",
+        description="verdicts that are missing: left out, counted as not satisfied, or as the "
+        "range from none to all of them satisfied",
+    )
 
 
 class LimitsConfig(Caps):

@@ -14,6 +14,8 @@ from typing import Any, Literal
 from habitus.analysis import (
     Dimension,
     FilterTable,
+    MissingRule,
+    OutcomeTable,
     ResultOptions,
     Results,
     filter_table,
@@ -25,7 +27,8 @@ from habitus.analysis import (
 from habitus.errors import StoreError
 from habitus.experiments.config import ResultsConfig
 from habitus.experiments.materials import Materials, RunConfig
-from habitus.records import Attempt, Evaluation, History, SafetyLabel
+from habitus.experiments.outcomes import RunOutcomes
+from habitus.records import Attempt, History
 from habitus.running import read_made_up, refuse_unknown
 from habitus.statistics import IntervalRule
 from habitus.store import RunDir
@@ -40,7 +43,7 @@ class View:
 
     by: tuple[Dimension, ...] = ()
     shown: bool = False
-    missing: Literal["exclude", "not_satisfied"] | None = None
+    missing: MissingRule | None = None
     queries: Literal["fixed", "resampled"] = "fixed"
 
 
@@ -79,10 +82,25 @@ def run_breakdowns(run: RunDir, views: Sequence[View]) -> list[Results]:
     """The results of a run in several views; its verdicts are read once."""
     kept = read_materials(run)
     design = kept.design()
-    table = read_verdicts(run.records.iterate("evaluations", Evaluation), design)
+    counted = RunOutcomes(run, kept)
+    table = read_verdicts(counted.evaluations(), design)
     options = [_options(run, kept, view) for view in views]
-    safety = safety_rows(run.records.iterate("safety", SafetyLabel), design, options[0])
-    return [results(table, chosen, safety) for chosen in options]
+    safety = safety_rows(counted.safety(), design, options[0])
+    outcomes = counted.table()
+    return [results(table, chosen, safety, outcomes) for chosen in options]
+
+
+def run_outcomes(run: RunDir) -> OutcomeTable:
+    """What became of everything in a run, stage by stage, as it stands.
+
+    Raises:
+        StoreError: the run was never begun, or is damaged.
+    """
+    counted = RunOutcomes(run, read_materials(run))
+    for passing in (counted.evaluations(), counted.safety()):
+        for _ in passing:
+            pass
+    return counted.table()
 
 
 def run_filter(run: RunDir) -> FilterTable:

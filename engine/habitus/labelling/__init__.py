@@ -14,6 +14,7 @@ from habitus.labelling.answering import AnsweringJob, AnswerPrompt, find_answer_
 from habitus.labelling.counts import AnswerCount, LabelCount, count_answers, count_labels
 from habitus.labelling.job import LabellingJob
 from habitus.labelling.note import Labelling, VerdictNote, read_labelling, refuse_later
+from habitus.labelling.outcomes import label_outcomes
 from habitus.labelling.posts import Categories, PostSource, write_categories
 from habitus.labelling.sources import Columns, Source, open_source
 from habitus.labelling.tasks import Manner, Task, make_tasks
@@ -35,6 +36,7 @@ __all__ = [
     "count_answers",
     "count_labels",
     "find_answer_prompt",
+    "label_outcomes",
     "make_tasks",
     "open_source",
     "read_labelling",

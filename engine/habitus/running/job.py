@@ -162,6 +162,7 @@ class RunSummary:
     rests on, by model (an answer that failed and was asked for again is not among them), and
     ``records`` those of its records, by table. ``unchanged``: there was nothing left to do.
     ``reached``: the cap that ended it; what was not asked is not there, and the run can go on.
+    ``reasons``: why calls failed, by model: ``<outcome>: <reason>``.
     """
 
     out: Path
@@ -171,6 +172,7 @@ class RunSummary:
     records: Mapping[str, Mapping[Outcome, int]]
     unchanged: bool = False
     reached: Reached | None = None
+    reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def failed_shares(self) -> dict[str, float]:

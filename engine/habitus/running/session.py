@@ -8,6 +8,7 @@ and the records of every table are written out in the order of their ids.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from habitus.content.visible import safe_text
 from habitus.errors import StoreError
 from habitus.models import Budget, CallLog, ChatModel, NotAskedError, Opening, Recorded
 from habitus.models.spending import Reached, check_prices
@@ -35,6 +37,7 @@ from habitus.running.versions import refuse_newer
 from habitus.store import RunDir, is_run
 
 DONE = "done.json"
+_REASONS = 50
 
 
 def run_job(job: Job, request: JobRequest, observer: Observer | None = None) -> RunSummary:
@@ -108,8 +111,7 @@ class Session:
         await self.store.records.put(table, record)
         self._learning.keep(self.store, self.models)
         self._observer.put(table, record)
-        if record.outcome is Outcome.ERROR:
-            self._stop_if_all_fail()
+        self._stop_if_all_fail()  # whatever the record: a check may fail where its session is good
 
     async def drop(self, table: str, name: str) -> None:
         """Forget a record of an earlier session that is not made any more."""
@@ -129,7 +131,9 @@ class Session:
     def finish(self) -> RunSummary:
         """Note that all that was asked for is done and written out, unless a cap ended it."""
         outcomes = {name: model.counters.outcomes for name, model in self.models.items()}
+        reasons = {name: _first(model.counters.reasons) for name, model in self.models.items()}
         summary = _summary(self.store, self.models.values(), outcomes)
+        summary = replace(summary, reasons=reasons)
         if self._reached is not None:
             return replace(summary, reached=self._reached)
         failed = sum(found.get(Outcome.ERROR, 0) for found in summary.records.values())
@@ -137,6 +141,7 @@ class Session:
             **self._job.asked(),
             "errors": failed,
             "outcomes": {name: {str(o): n for o, n in c.items()} for name, c in outcomes.items()},
+            "reasons": {name: dict(found) for name, found in summary.reasons.items()},
         }
         self.store.write(DONE, orjson.dumps(note))
         return summary
@@ -175,11 +180,12 @@ class Session:
 
     def _stop_if_all_fail(self) -> None:
         for name, model in self.models.items():
-            reason = model.counters.failing_alike(self._job.alike)
-            if reason:
+            found = model.counters.failing_alike(self._job.alike)
+            if found is not None:
+                stage = f" ({found.what})" if found.what else ""
                 raise RunStoppedError(
-                    f"model {name!r}: the first {model.counters.calls} calls all failed alike: "
-                    f"{reason}; mend it and give the same command again"
+                    f"model {name!r}: the first {found.calls} calls all failed alike: "
+                    f"{found.reason}; mend it and give the same command again{stage}"
                 )
 
 
@@ -215,7 +221,8 @@ def _unchanged(job: Job, request: JobRequest, run: RunDir, note: Mapping[str, An
         name: {Outcome(outcome): n for outcome, n in found.items()}
         for name, found in note["outcomes"].items()
     }
-    return replace(_summary(run, (), outcomes), unchanged=True)
+    reasons = note.get("reasons", {})  # a run of before does not have them
+    return replace(_summary(run, (), outcomes), unchanged=True, reasons=reasons)
 
 
 def _summary(
@@ -229,6 +236,12 @@ def _summary(
         outcomes=outcomes,
         records={table: run.records.counts(table) for table in run.records.stages()},
     )
+
+
+def _first(reasons: Counter[str]) -> dict[str, int]:
+    """The commonest reasons; servers can give a new one for each call."""
+    ranked = sorted(reasons.items(), key=lambda found: (-found[1], found[0]))
+    return {safe_text(reason): count for reason, count in ranked[:_REASONS]}
 
 
 def _done(job: Job, run: RunDir, request: JobRequest) -> Mapping[str, Any] | None:

@@ -29,6 +29,7 @@ from habitus.store.writer import Writer
 
 R = TypeVar("R", bound=StageRecord)
 _PAGE = 256
+_MANY = 4096  # rows without their bodies
 #: From one stage to the next, by the index: as fast for a million records as for one.
 _STAGES = """
 WITH RECURSIVE found(stage) AS (
@@ -99,6 +100,23 @@ class RecordStore:
         """The ids of a stage, sorted."""
         rows = self._reader.rows("SELECT id FROM records WHERE stage = ? ORDER BY id", stage)
         return [name for (name,) in rows]
+
+    def outcome(self, stage: str, name: str) -> Outcome | None:
+        """How the record with an id ended, or None; its body is not read."""
+        sql = "SELECT outcome FROM records WHERE stage = ? AND id = ?"
+        found = self._reader.row(sql, stage, plain(name))
+        return None if found is None else Outcome(found[0])
+
+    def endings(self, stage: str) -> Iterator[tuple[str, Outcome, str]]:
+        """Id, outcome and reason of all records of a stage by id; no body is read."""
+        sql = (
+            "SELECT id, outcome, reason FROM records WHERE stage = ? AND id > ? ORDER BY id LIMIT ?"
+        )
+        last = ""
+        while page := self._reader.rows(sql, stage, last, _MANY):
+            for name, outcome, reason in page:
+                yield name, Outcome(outcome), reason
+            last = page[-1][0]
 
     def failed(self, stage: str) -> dict[str, Outcome]:
         """The records of a stage that did not end well, by id; no body is read."""
