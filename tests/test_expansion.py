@@ -254,8 +254,8 @@ def written(path: Path, table: pa.Table, **options: object) -> Path:
 
 
 def dictionary(folder: Path) -> Path:
-    """A text of a megabyte that 100,000 rows name."""
-    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()), ["x" * 900_000])
+    """A text of a megabyte that a thousand rows name."""
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), ["x" * 900_000])
     return written(folder / "a.parquet", pa.table({"response": texts}), store_schema=False)
 
 

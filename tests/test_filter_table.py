@@ -129,8 +129,10 @@ def test_a_run_counts_personas_out_of_their_role(tmp_path: Path) -> None:
 
 def test_why_sessions_ended_is_counted_over_all_attempts() -> None:
     ended = ("complete", "farewell", "empty_turn", "complete", "")
+    decided = ("accepted", "flagged", "rejected", "accepted", "rejected")
     attempts = [
-        attempt("c0-01" if n < 3 else "c1-01", number=n, end=end) for n, end in enumerate(ended)
+        attempt("c0-01" if n < 3 else "c1-01", number=n, end=end, decision=decision)
+        for n, (end, decision) in enumerate(zip(ended, decided, strict=True))
     ]
     found = filter_table(attempts, PLAN, QUICK, {"persona": "small", "assistant": "main"})
     assert [dict(row.ends) for row in found.rows] == [

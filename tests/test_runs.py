@@ -439,7 +439,7 @@ app = new_app("")
 @app.command()
 def long():
     Ended()
-    for _ in range(3000):
+    for _ in range(500):
         time.sleep(0.01)
 
 sys.modules["habitus.cli.check"] = SimpleNamespace(app=app)
