@@ -23,6 +23,7 @@ from habitus.models.quirks import Quirks
 from habitus.models.reading import read_completion
 from habitus.personas.openers import load_openers
 from habitus.records import Attempt, Failure, Outcome, Reply
+from habitus.store import RunDir
 from people import Seat, portrait
 from study_fixture import FAST, Terminal, harbour, set_options, study_of, terminal_in
 from test_conversation import GOODBYES, Side, sides, talk, words
@@ -117,6 +118,7 @@ TAKING_LEAVE = [
     ),
     ("Asante, kwaheri", "Karibu sana, kwaheri!"),
     ("Teşekkürler, hoşça kal", "Rica ederim, iyi günler!"),
+    ("\u8c22\u8c22\u4f60\u518d\u89c1", "\u597d\u7684\u518d\u89c1"),
 ]
 
 
@@ -151,6 +153,20 @@ class TestEndlessTalk:
         assert not found.closes("Hwyl fawr yn y bore")
         assert not found.closes("Goodbye!")
         assert not Goodbyes().closes("Goodbye!")
+
+    def test_a_run_knows_the_words_of_its_content(self, tmp_path: Path) -> None:
+        rules = [
+            {"role": "persona", "reply": "Thanks, bye!"},
+            {"role": "assistant", "when": "bye", "reply": "You're welcome!"},
+        ]
+        options = {"script": "helpers", "rules": rules}
+        changes = {**FAST, "models.main": {"backend": "scripted", "options": options}}
+        changes |= {"history.exchanges": [4, 4], "filter.policy": "report_only"}
+        request = RunRequest(out=tmp_path / "run", until=Stage.HISTORIES)
+        run_experiment(study_of(tmp_path, changes), request)
+        with RunDir.open(tmp_path / "run", write=False) as run:
+            held = list(run.records.iterate("attempts", Attempt))
+        assert {(a.end, len(a.turns)) for a in held} == {("farewell", 4)}
 
     @pytest.mark.parametrize("period", [1, 2, 3])
     @pytest.mark.parametrize("side", ["persona", "assistant"])
