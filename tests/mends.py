@@ -256,10 +256,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _all(chosen: Sequence[Mend], free: SimpleQueue[Path], jobs: int) -> int:
-    there = _that_pass(chosen, free, jobs)
-    if there is None:
-        return 1
-    skipped = len(chosen) - len(there)
+    passing, failing = _as_it_is(chosen, free, jobs)
+    there = [mend for mend in chosen if passing.issuperset(mend.tests)]
+    broken = sum(not failing.isdisjoint(mend.tests) for mend in chosen)
     survivors = 0
     with ThreadPoolExecutor(max(1, jobs)) as threads:
         for mend, (fails, told, seconds) in zip(
@@ -267,27 +266,34 @@ def _all(chosen: Sequence[Mend], free: SimpleQueue[Path], jobs: int) -> int:
         ):
             survivors += not fails
             print(f"{seconds:5.1f} s  {told:8}  {mend.file:26}  {mend.name}", flush=True)
+    skipped = len(chosen) - len(there) - broken
     told = f"; {skipped} have a test that is skipped here" if skipped else ""
+    told += f"; {broken} have one that fails without that: {', '.join(failing)}" if broken else ""
     print(f"{len(there)} mends taken out, {survivors} without the tests that should fail{told}")
-    return 1 if survivors else 0
+    return 1 if survivors or broken else 0
 
 
-def _that_pass(chosen: Sequence[Mend], free: SimpleQueue[Path], jobs: int) -> list[Mend] | None:
-    """Those whose tests are run here, with all mends in place; None if one of the tests fails then.
+def _as_it_is(
+    chosen: Sequence[Mend], free: SimpleQueue[Path], jobs: int
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The tests that pass with all mends in place, and those that fail.
 
     File by file: all together would take longer than one mend may.
     """
     tests = sorted({test for mend in chosen for test in mend.tests})
     files = [list(group) for _, group in groupby(tests, lambda test: test.split("::")[0])]
+    passing, failing = set[str](), set[str]()
     with ThreadPoolExecutor(max(1, jobs)) as threads:
-        ended = list(
-            threads.map(lambda part: _with_copy(free, lambda copy: run(copy, part)), files)
-        )
-    if bad := [part.output for part in ended if part.code != 0]:
-        print(*bad, "with all mends in place the tests must pass", sep="\n", file=sys.stderr)
-        return None
-    seen = frozenset().union(*(part.run for part in ended))
-    return [mend for mend in chosen if seen.issuperset(mend.tests)]
+        works = threads.map(lambda part: _with_copy(free, lambda copy: run(copy, part)), files)
+        for part, ended in zip(files, works, strict=True):
+            failed = ended.failed if ended.code in {0, 1} else part
+            if failed:
+                print(
+                    f"{ended.output}\nwith all mends in place the tests must pass", file=sys.stderr
+                )
+            passing |= ended.run.difference(failed)
+            failing.update(failed)
+    return frozenset(passing), frozenset(failing)
 
 
 def _timed(mend: Mend, free: SimpleQueue[Path]) -> tuple[bool, str, float]:
