@@ -320,6 +320,20 @@ class TestWrongPlaces:
         assert key.removeprefix("Bearer ") not in str(error.value)
 
     @pytest.mark.parametrize(
+        "place",
+        ["as user", "as password", "as password alone", "in the query", "behind the address"],
+    )
+    def test_an_address_holds_no_secret_that_looks_like_a_word(
+        self, tmp_path: Path, place: str
+    ) -> None:
+        plain = {"backend": "openai", "model": "m"}
+        path = tmp_path / "entry.yaml"
+        path.write_text(json.dumps(plain | WRONG_PLACES[place]("open-sesame")))
+        with pytest.raises(ContentError, match="must hold no user, password or query") as error:
+            load_entry(path)
+        assert "sesame" not in str(error.value)
+
+    @pytest.mark.parametrize(
         "words",
         [
             ["models", "check", "--model=m", "--base-url=http://127.0.0.1:1/v1", "--api-key-env=KEY"],
