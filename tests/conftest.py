@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 # No test depends on the clock: a machine that is busy is no failure.
 settings.register_profile("usual", settings(), deadline=None)
 settings.load_profile("usual")
 #: ``make soak``: every property of a reader on 2,000 examples that differ from time to time.
 settings.register_profile("soak", max_examples=2000, deadline=None, print_blob=True)
+#: ``make mends``: what fails is enough there, however large it is.
+settings.register_profile("mends", deadline=None, phases=[Phase.explicit, Phase.generate])
 
 _ENGINE = str(Path(__file__).resolve().parents[1] / "engine")
 _LOCAL = {"localhost", "127.0.0.1", "::1", "0.0.0.0"}

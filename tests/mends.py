@@ -193,6 +193,7 @@ def run(copy: Path, tests: Iterable[str], *options: str) -> Ended:
     report = copy / "report.xml"
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider"]
+    command += ["--hypothesis-profile=mends"]
     command += [f"--basetemp={copy / 'tmp'}", f"--junitxml={report}", *options]
     environ = {**os.environ, "PYTHONPATH": str(copy / "engine"), "PYTHONDONTWRITEBYTECODE": "1"}
     try:

@@ -154,6 +154,8 @@ TALK = st.lists(
 class TestModels:
     @thorough
     @given(TALK)
+    @example("ASSISTANT: \nPERSONA: a\nASSISTANT: b\nNORM STATES\nN1: follow\n")
+    @example("ASSISTANT: a\nASSISTANT: b\nNORM STATES\nN1: follow\n")
     def test_a_dialogue_alternates_or_is_none(self, text: str) -> None:
         try:
             script = read_script(text, "opener", LABELS)
