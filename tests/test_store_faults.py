@@ -143,7 +143,9 @@ class TestVerify:
         """Its files are older than its database; they are written anew when it goes on."""
         with FaultServer(Plan()) as server:
             it = a_run(tmp_path, server.url)
-            assert session(it, server, Kill("SIGKILL", 20, 0.0)).code < 0
+            less = replace(it, words=[*it.words, "--limit", "1"])
+            assert session(less, server).code == 0
+            assert session(it, server, Kill("SIGKILL", 12, 0.0)).code < 0
             assert command("status", str(it.out), "--verify")[0] == 0
             assert session(it, server).code == 0
         assert command("status", str(it.out), "--verify")[0] == 0
