@@ -131,13 +131,14 @@ class _SheetParser(sheets.WorkSheetParser):
         place = element.get("r") or f"{get_column_letter(last + 1)}{self.row_counter}"
         try:
             cell = super().parse_cell(element)
-            if cell["row"] != self.row_counter or not last < cell["column"] <= limits.COLUMNS:
-                raise CellError(f"is out of place in row {self.row_counter}")
             value = self._value(cell, element, raw)
         except Exception as error:  # of any kind, as in ``parts.open_parts``
             why = f"holds {raw[:20]!r}, which cannot be read: mend it or empty it"
             why = str(error) if isinstance(error, CellError) else why
             raise UsageError(f"{self._path}: cell {place[:20]} {why}") from None
+        if cell["row"] != self.row_counter or not last < cell["column"] <= limits.COLUMNS:
+            why = f"is out of place in row {self.row_counter}"
+            raise UsageError(f"{self._path}: cell {place[:20]} {why}")
         if isinstance(value, str):
             self._expansion.add(len(value))  # a text that cells share counts as often as it is read
         return get_column_letter(cell["column"]), value
