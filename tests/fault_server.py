@@ -33,6 +33,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from key_echoes import repeating
 from loopback import Step, answer, completion, dropped, half, raw, status
 
 Body = Mapping[str, Any]
@@ -210,6 +211,8 @@ class Plan:
         forms: names of ``FORMS``, one of which is drawn for each good answer.
         noise: share of text answers that carry each noise.
         echoing: share of text answers that repeat the prompt.
+        repeating: places of ``key_echoes.REPEATED``: one after the other, requests get their key back there
+            and nothing else.
         most: passing faults that one request meets at most.
         rejects: parameters that the model does not take.
         latency: shortest and longest time before an answer, in seconds.
@@ -221,6 +224,7 @@ class Plan:
     forms: Sequence[str] = ("plain",)
     noise: Mapping[str, float] = field(default_factory=dict)
     echoing: float = 0.0
+    repeating: Sequence[str] = ()
     most: int = 2
     rejects: Sequence[str] = ()
     latency: tuple[float, float] = (0.0, 0.0)
@@ -357,6 +361,7 @@ class FaultServer:
         self.plan = plan
         self.url = ""
         self.log: list[Asked] = []
+        self.strayed: list[Mapping[str, str]] = []
         self.session = 0
         self._asks: Counter[str] = Counter()
         self._changed = threading.Condition()
@@ -400,6 +405,8 @@ class FaultServer:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         app = web.Application(client_max_size=2**26)
         app.router.add_post("/v1/chat/completions", self._respond)
+        app.router.add_get("/v1/models", self._list)
+        app.router.add_route("*", "/elsewhere", self._elsewhere)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -409,12 +416,29 @@ class FaultServer:
         await self._end.wait()
         await runner.cleanup()
 
+    def _chosen(self, name: str, ask: int, body: Body) -> tuple[str, Step]:
+        places = self.plan.repeating
+        if not places:
+            return self.plan.choose(name, ask, body)
+        place = places[len(self.log) % len(places)]
+        return place, repeating(place)
+
+    async def _list(self, request: web.Request) -> web.StreamResponse:
+        """The models there are: one, and in its card the key that was sent."""
+        sent = request.headers.get("Authorization", "")
+        return web.json_response({"data": [{"id": "m", "owned_by": sent, "max_model_len": sent}]})
+
+    async def _elsewhere(self, request: web.Request) -> web.StreamResponse:
+        """Where redirects lead: nobody is to come here."""
+        self.strayed.append(dict(request.headers))
+        return web.Response()
+
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         body = json.loads(await request.read())
         turns = [(m["role"], m["content"]) for m in body["messages"]]
         name = name_of(body["model"], turns, body.get("seed"))
         ask = self._asks[name]
-        fault, step = self.plan.choose(name, ask, body)
+        fault, step = self._chosen(name, ask, body)
         passing = fault == "rejected" or fault in PASSING or fault in HANGING
         self._asks[name] += fault != "rejected"
         asked = Asked(name, self.session, fault, not passing, headers=dict(request.headers))

@@ -161,7 +161,7 @@ def label_run(
         "origin": "test",
         "kind": kind,
         "made_up": list(made_up),
-        "limit": None,
+        "totals": {"items": len(items), "labels": len(labels)},
         "verdicts": list(franz_verdicts() if verdicts is None else verdicts),
     }
 

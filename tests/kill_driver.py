@@ -25,7 +25,7 @@ from random import Random
 
 from fault_server import Asked, FaultServer, name_of
 from habitus.records import Outcome
-from habitus.store import RunDir, is_run
+from habitus.store import RunDir, StoredCall, is_run
 from habitus.store.writer import GROUP
 
 CONCURRENCY = 6
@@ -194,10 +194,18 @@ def durable(out: Path) -> frozenset[str]:
     with RunDir.open(out, write=False) as run:
         models = {name: entry["model"] for name, entry in run.config["models"].items()}
         return frozenset(
-            name_of(models[call.model], call.request["messages"], call.request.get("seed"))
+            name_of(models[call.model], _sent(call), call.request.get("seed"))
             for call in run.calls.iterate()
             if call.reply.outcome is not Outcome.ERROR
         )
+
+
+def _sent(call: StoredCall) -> list[tuple[str, str]]:
+    """The messages as the server got them: control tokens in their texts are broken up."""
+    changed = call.reply.sent.get("messages")
+    if changed is None:
+        return [(role, text) for role, text in call.request["messages"]]
+    return [(message["role"], message["content"]) for message in changed]
 
 
 def disturbed(command: Command, server: FaultServer, kills: Iterator[Kill]) -> Disturbed:

@@ -79,6 +79,8 @@ class TestLabel:
         code, out, err = label(terminal)
         assert code == 1
         assert "25.0% of all labels have no usable answer" in err
+        assert "Causes of failure, the most frequent first" in err
+        assert "\nlabels\tpost_categories\tsorter\tunparsed\t" in err
         found = read("labelled.parquet")
         assert found.pop("category") == CATEGORIES
         assert found == read("posts.parquet")
@@ -260,6 +262,7 @@ class TestAnswer:
         assert code == 1
         assert out == "model\tanswered\tcut\tfailed\tof\nfake\t4\t0\t0\t4\nsorter\t1\t1\t3\t4\n"
         assert "37.5% of all items have no usable answer" in err
+        assert "Causes of failure, the most frequent first" in err
         assert "`habitus judge answers --model MODEL` labels them" in err
         items = {item.id: item for item in records(Path("answers"), "items", JudgedItem)}
         assert set(items) == {f"p{i}/{name}" for i in range(1, 5) for name in ("fake", "sorter")}

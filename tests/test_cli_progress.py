@@ -11,9 +11,9 @@ from habitus.cli.pace import Pace, span
 from habitus.cli.progress import Ahead, Progress, study_ahead
 from habitus.cli.watching import Watching
 from habitus.experiments import RunRequest, Stage
-from habitus.models import ModelEntry, Price, Recorded
+from habitus.models import Budget, Caps, ModelEntry, Price, Recorded
 from habitus.models.scripted import ScriptedModel
-from habitus.records import Label, Outcome, Reply, Request, Response
+from habitus.records import Label, Message, Outcome, Reply, Request, Response, Sampling, Usage
 from habitus.store import RunDir
 from study_fixture import study_of
 from test_filter import session
@@ -92,6 +92,32 @@ class TestPace:
         clock.now += 10
         model.counters.calls = 100
         assert "spent" not in pace.told()
+
+    def test_an_unknown_price_beside_a_known_one_is_said(self) -> None:
+        far = ModelEntry(backend="openai", model="m", base_url="http://127.0.0.1:9/v1")
+        dear = far.model_copy(update={"price": Price(input=10, output=20)})
+        models = {name: recorded(name) for name in ("a", "b", "own")}
+        entries = {"a": dear, "b": far, "own": entry()}
+        pace = Pace(models, entries, 0, Clock())
+        models["a"].counters.calls = models["own"].counters.calls = 3
+        assert "unknown" not in pace.told()  # nothing was asked of b
+        models["b"].counters.calls = 2
+        assert pace.told() == "8 calls; 0.00 USD spent; price unknown: b"
+
+    async def test_what_is_spent_of_a_cap_is_shown_for_the_whole_run(self) -> None:
+        price = Price(input=1e6, output=0, currency="EUR")
+        caps = Caps(calls=100, tokens=50_000, cost={"EUR": 2000})
+        budget = Budget(caps, {"main": entry(price)})
+        budget.charge(budget.purse("main").charge(Usage(900, 100, 0), 50))  # earlier sessions
+        yes = Reply(Outcome.OK, "yes", usage=Usage(10, 5, 0))
+        model = Recorded(
+            ScriptedModel("main", lambda _: yes), "main", NoLog(), purse=budget.purse("main")
+        )
+        pace = Pace({"main": model}, {"main": entry(price)}, 0, Clock())
+        asked = Request(messages=(Message("user", "a"),), sampling=Sampling(max_tokens=5))
+        await model.complete(asked)
+        told = pace.told().split("; ")
+        assert told[-1] == "cap: 51 of 100 calls, 1,015 of 50,000 tokens, 910.00 of 2,000 EUR"
 
 
 @pytest.mark.parametrize(

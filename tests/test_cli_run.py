@@ -229,7 +229,7 @@ class TestPlan:
     ) -> None:
         options = set_options({**FAST, "filter.policy": "report_only", **changes})
         planned: Counter[str] = Counter()
-        for stage in terminal.json("plan", "first", "--json", *options):
+        for stage in terminal.json("plan", "first", "--json", *options)["stages"]:
             low, high = stage["calls"]
             assert low == high or stage["stage"] in {"histories", "filter"}
             planned[stage["stage"].split("/")[0]] += low
@@ -240,7 +240,7 @@ class TestPlan:
 
     def test_ranges_money_and_time(self, terminal: Terminal) -> None:
         price = {"models.main.price": {"input": 1, "output": 10, "cached_input": 0.1}}
-        stages = terminal.json("plan", "first", "--json", *set_options(price))
+        stages = terminal.json("plan", "first", "--json", *set_options(price))["stages"]
         for stage in stages:
             for low, high in (stage[name] for name in ("calls", "prompt", "completion", "money")):
                 assert 0 <= low <= high
@@ -253,11 +253,54 @@ class TestPlan:
     def test_an_unknown_price_is_unknown(self, terminal: Terminal) -> None:
         out = terminal("plan", "first")[1]
         assert "no price is given for main: money is unknown, not zero" in out
-        assert terminal.json("plan", "first", "--json")[0]["money"] is None
+        assert terminal.json("plan", "first", "--json")["stages"][0]["money"] is None
+
+    def test_caps_are_compared_with_it(self, terminal: Terminal) -> None:
+        """Whether a cap ends the run, in which case, and where; the exit code says nothing of it."""
+        stages = terminal.json("plan", "first", "--json", *set_options(FAST))["stages"]
+        low, high = (sum(stage["calls"][case] for stage in stages) for case in (0, 1))
+        assert low < high
+
+        def told(*options: str) -> dict[str, Any]:
+            found = terminal.json("plan", "first", "--json", *set_options(FAST), *options)["caps"]
+            assert len(found) == 1
+            cap: dict[str, Any] = found[0]
+            return cap
+
+        enough = told("--max-calls", str(high))
+        assert enough == {
+            "cap": "calls", "most": high, "taken": [low, high], "reached": "no", "stage": ""
+        }  # fmt: skip
+        assert told("--max-calls", str(high - 1))["reached"] == "perhaps"
+        assert told("--max-calls", str(low))["reached"] == "perhaps"
+        never = told("--max-calls", str(low - 1))
+        assert (never["reached"], never["stage"]) == ("yes", stages[-1]["stage"])
+        first = told("--max-calls", "0")
+        assert (first["reached"], first["stage"]) == ("yes", stages[0]["stage"])
+        tokens = told("--set=limits.tokens=10")
+        assert (tokens["cap"], tokens["reached"]) == ("tokens", "yes")
+
+    def test_caps_are_told_in_words(self, terminal: Terminal) -> None:
+        words = ["plan", "first", *set_options(FAST)]
+        assert "cap of" not in terminal(*words)[1]
+        code, out, _ = terminal(*words, "--max-calls", "20", "--max-total-tokens", "9000000")
+        assert code == 0
+        assert "cap of 20 calls: reached in the low case already, at about " in out
+        assert "cap of 9,000,000 tokens: not reached (" in out
+        assert " expected)" in out
+
+    def test_a_cap_on_money_beside_prices(self, terminal: Terminal) -> None:
+        far = {"backend": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1"}
+        dear = {**far, "price": {"input": 1, "output": 10, "currency": "EUR"}}
+        words = ["plan", "first", "--max-cost", "EUR=0.001"]
+        out = terminal(*words, *set_options({**FAST, "models.main": dear}))[1]
+        assert "cap of 0.001 EUR: reached in the low case already, at about histories/" in out
+        out = terminal(*words, *set_options({**FAST, "models.main": far}))[1]
+        assert "cap of 0.001 EUR: not known whether it is reached, as some price is unknown" in out
 
     def test_a_limit_is_planned(self, terminal: Terminal) -> None:
         def answers(*options: str) -> int:
-            stages = terminal.json("plan", "first", "--json", *options)
+            stages = terminal.json("plan", "first", "--json", *options)["stages"]
             return sum(s["calls"][0] for s in stages if s["stage"].startswith("responses"))
 
         assert answers() == 2 * answers("--limit", "1") > 0
@@ -267,7 +310,7 @@ class TestPlan:
     )
     def test_of_every_shipped_experiment(self, terminal: Terminal, name: str) -> None:
         (terminal.folder / "personas" / "openers" / "everyday.yaml").unlink()
-        stages = terminal.json("plan", name, "--json")
+        stages = terminal.json("plan", name, "--json")["stages"]
         found = {stage["stage"]: stage["calls"][0] for stage in stages}
         responses = {"ccbench-health": 52 * (1 + 3 * 60), "ccbench-lite": 12 * (1 + 3 * 12)}
         responses |= {"ccbench-health-planted": 12480, "demo": 2 * (1 + 3 * 2)}

@@ -220,10 +220,46 @@ def test_no_response_and_no_reasoning_is_in_any_file(tmp_path: Path, form: Forma
     run = posts_run(tmp_path / "run", POSITIONING, OUTSIDERS)
     export(run, tmp_path / "out", form=form)
     files = list((tmp_path / "out").iterdir())
-    assert len(files) == 2
+    assert len(files) == 3
     assert all(b"SECRET" not in path.read_bytes() for path in files)
     if form is not Format.CSV:
-        assert "SECRET" not in repr(table_of(tmp_path / "out" / f"outsider.{form}"))
+        for name in ("outsider", "outcomes"):
+            assert "SECRET" not in repr(table_of(tmp_path / "out" / f"{name}.{form}"))
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_outcomes_stand_beside_the_tables_and_in_the_manifest(tmp_path: Path, form: Format) -> None:
+    """Each refusal and each label that could not be read, by model and country."""
+    refused = {"outcome": Outcome.REFUSED, "reason": "=policy", "response": ""}
+    items = [
+        item("a", "llama"),
+        item("a", "gemma", **refused),
+        item("b", "llama", fields={"country": "korea"}),
+    ]
+    labels = [label("a/llama", POSITIONING, "Insider"), label("b/llama", POSITIONING, None)]
+    run = labelled_run(tmp_path / "run", items, labels, [POSITIONING])
+    made = export(run, tmp_path / "out", form=form)
+    path = tmp_path / "out" / made.manifest["outcomes"]["file"]
+    found = table_of(path)
+    counted = {
+        (row["stage"], row["target"], row["country"]): tuple(
+            int(row[name]) for name in ("total", "ok", "refused", "unparsed", "not_asked")
+        )
+        for row in found
+    }
+    assert counted == {
+        ("items", "llama", "india"): (1, 1, 0, 0, 0),
+        ("items", "gemma", "india"): (1, 0, 1, 0, 0),
+        ("items", "llama", "korea"): (1, 1, 0, 0, 0),
+        ("labels", "llama", "india"): (1, 1, 0, 0, 0),
+        ("labels", "gemma", "india"): (1, 0, 0, 0, 1),
+        ("labels", "llama", "korea"): (1, 0, 0, 1, 0),
+    }
+    whole = made.manifest["outcomes"]["rows"]
+    assert [row["total"] for row in whole] == [int(row["total"]) for row in found]
+    assert {reason["example"] for row in whole for reason in row["reasons"]} == {
+        "a/gemma", "", "b/llama",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("form", Format)
@@ -565,7 +601,7 @@ def test_the_command_prints_counts_and_leaves_the_files(
         "positioning.insider.parquet", "positioning.outsider.parquet",
     ]  # fmt: skip
     assert sorted(path.name for path in (tmp_path / "all").iterdir()) == [
-        "manifest.json", "positioning.insider.parquet", "positioning.outsider.parquet",
+        "manifest.json", "outcomes.parquet", "positioning.insider.parquet", "positioning.outsider.parquet",
     ]  # fmt: skip
 
 

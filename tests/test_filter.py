@@ -198,9 +198,14 @@ class Sessions:
         self.numbers.append(attempt)
         told = self.attempts[min(attempt, len(self.attempts) - 1)]
         if isinstance(told, Outcome):
-            failed = session("", plan.number, attempt)
+            failed = session("-", plan.number, attempt)
             return failed.model_copy(update={"outcome": told, "reason": "no", "turns": ()})
-        return session(told, plan.number, attempt)
+        held = session(told, plan.number, attempt)
+        opening = (
+            Turn(speaker="persona", text=plan.text),
+            Turn(speaker="assistant", text="Go on."),
+        )
+        return held.model_copy(update={"turns": (*opening, *held.turns)})
 
 
 CLEAN = json.dumps(checked(N1=True))

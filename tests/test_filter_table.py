@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from habitus.analysis import ResultOptions, filter_table, filter_text
+from habitus.analysis import ResultOptions, ends_text, filter_table, filter_text
 from habitus.errors import StoreError
 from habitus.experiments import RunRequest, Stage, run_experiment
 from habitus.records import Attempt, NormCheck, Outcome, SessionCheck
@@ -107,11 +107,12 @@ def test_reveals_by_model_and_by_word_list() -> None:
 def test_personas_out_of_their_role_are_counted() -> None:
     attempts = [
         attempt("c0-01", role_breaks=("steps out of the role: roleplay",)),
-        attempt("c0-02"),
-        attempt("c0-03", outcome=Outcome.ERROR, check=None),
+        attempt("c0-02", role_breaks=()),
+        attempt("c0-03", role_breaks=(), outcome=Outcome.ERROR, check=None),
+        attempt("c0-03", number=2),  # of a version that did not look
     ]
     (row, _) = filter_table(attempts, PLAN, QUICK).rows
-    assert (row.role_break.satisfied, row.role_break.judged, row.role_break.missing) == (1, 2, 1)
+    assert (row.role_break.satisfied, row.role_break.judged, row.role_break.missing) == (1, 2, 2)
     assert row.as_json()["role_break"] == 0.5
 
 
@@ -124,6 +125,27 @@ def test_a_run_counts_personas_out_of_their_role(tmp_path: Path) -> None:
     with RunDir.open(tmp_path / "run", write=False) as run:
         kept = list(run.records.iterate("attempts", Attempt))
     assert {attempt.role_breaks for attempt in kept} == {("speaks as the assistant: as an ai",)}
+
+
+def test_why_sessions_ended_is_counted_over_all_attempts() -> None:
+    ended = ("complete", "farewell", "empty_turn", "complete", "")
+    attempts = [
+        attempt("c0-01" if n < 3 else "c1-01", number=n, end=end) for n, end in enumerate(ended)
+    ]
+    found = filter_table(attempts, PLAN, QUICK, {"persona": "small", "assistant": "main"})
+    assert [dict(row.ends) for row in found.rows] == [
+        {"complete": 1, "empty_turn": 1, "farewell": 1},
+        {"complete": 1, "not said": 1},
+        {"complete": 2, "empty_turn": 1, "farewell": 1, "not said": 1},
+    ]
+    table = ends_text(found)
+    assert table.columns == (
+        "Culture", "complete", "persona_stop", "farewell", "repetition", "empty_turn", "failed",
+        "not said", "attempts",
+    )  # fmt: skip
+    assert table.rows[0] == ("c0", "1", "0", "1", "0", "1", "0", "0", "3")
+    assert table.notes[-1] == "played: persona by small, assistant by main"
+    assert found.as_json()["rows"][2]["ends"]["complete"] == 2
 
 
 def test_order_of_attempts_does_not_matter() -> None:

@@ -412,7 +412,7 @@ class TestRuns:
             ["status", f"./{run}", "--verify"],
             ["results", f"./{run}"],
             ["analyze", f"./{run}"],
-            ["export", f"./{run}", "--to", "csv", "-o", "exported"],
+            ["export", f"./{run}", "--to", "consensus", "-o", "exported"],
         ]
 
         @thorough

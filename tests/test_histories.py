@@ -226,6 +226,7 @@ class TestSimulators:
                 for i, text in enumerate([PLAN.text, "Why?", "My boys.", "I see."])
             ),
             end="complete",
+            role_breaks=(),
             calls=("", "", ""),
         )
         assert portrait().sheet in persona.seen()

@@ -210,11 +210,52 @@ async def test_a_run_whose_first_calls_all_fail_alike_can_stop_early() -> None:
     for n in range(20):
         assert recorded.counters.failing_alike() is None
         await recorded.complete(ask(f"{n}"))
-    assert recorded.counters.failing_alike() == "error: http 500"
+    found = recorded.counters.failing_alike()
+    assert found is not None
+    assert (found.calls, found.reason) == (20, "error: http 500")
     mixed = Recorded(Counting(Outcome.OK, Outcome.ERROR), "target", Log())
     for n in range(30):
         await mixed.complete(ask(f"{n}"))
     assert mixed.counters.failing_alike() is None
+
+
+ALIKE = {
+    "the same words": (["401 no such key"] * 3, True),
+    "ids and numbers differ": (
+        ["no key (request 9f8e7d6c-1)", "no key (request 01234567-2)", "no key (request 777)"],
+        True,
+    ),
+    "the words differ": (["401 no such key", "503 overloaded", "401 no such key"], False),
+    "the code of HTTP differs": (["HTTP 401", "HTTP 503", "HTTP 401"], False),
+    "too few": (["401 no such key"] * 2, False),
+}
+
+
+@pytest.mark.parametrize(("reasons", "alike"), ALIKE.values(), ids=ALIKE)
+async def test_what_is_alike_and_what_is_not(reasons: list[str], alike: bool) -> None:
+    replies = iter(reasons)
+    model = ScriptedModel("target", lambda _: Reply(Outcome.ERROR, reason=next(replies)))
+    recorded = Recorded(model, "target", Log())
+    for n, _ in enumerate(reasons):
+        await recorded.complete(ask(f"{n}"))
+    found = recorded.counters.failing_alike(3)
+    assert (found is not None) is alike
+    if found is not None:
+        assert found.reason == f"error: {reasons[0]}"
+
+
+async def test_one_role_of_a_model_that_fails_is_found_beside_others_that_work() -> None:
+    def script(request: Request) -> Reply | str:
+        return failing if request.stage == "filter" else "good"
+
+    failing = Reply(Outcome.ERROR, reason="400 no such schema")
+    recorded = Recorded(ScriptedModel("target", script), "target", Log())
+    for n in range(4):
+        for stage in ("histories", "filter"):
+            await recorded.complete(replace(ask(f"{stage} {n}"), stage=stage))
+    found = recorded.counters.failing_alike(4)
+    assert found is not None
+    assert (found.what, found.calls, found.reason) == ("filter", 4, "error: 400 no such schema")
 
 
 async def test_closing_closes_the_model() -> None:

@@ -218,7 +218,7 @@ def attempt(text: str = "Hi") -> Attempt:
         attempt=0,
         kind="domain",
         opener="rest-1",
-        turns=(Turn(speaker="persona", text=text),),
+        turns=(Turn(speaker="persona", text=text or "-"),),
         restatement={"maori_1": -1},
         check=SessionCheck(lexical_reveals=(text,)),
     )

@@ -268,29 +268,33 @@ def outcome_by_setting(request: Request) -> Reply | None:
 def test_failures_are_counted_by_outcome_target_setting_and_culture(tmp_path: Path) -> None:
     run = made_run(tmp_path, {}, Answering(outcome_by_setting))
     page = read_page(make_report(run).html)
-    responses = table_called(page, "Responses by target, setting and culture")
-    found = {
-        row[1]: dict(zip(heads(responses)[3:], row[3:], strict=True))
-        for row in table_rows(responses)
-    }
-    assert found["none"] == {
-        **dict.fromkeys(heads(responses)[3:], "0"),
-        "responses": "2",
-        "ok": "2",
-    }
-    assert (found["hist"]["responses"], found["hist"]["refused"], found["hist"]["ok"]) == (
-        "4", "4", "0",
-    )  # fmt: skip
-    assert found["ccot"]["truncated"] == "4"
-    verdicts = table_called(page, "Verdicts by target, setting and culture")
-    rows = {row[1]: row for row in table_rows(verdicts)}
-    assert rows["hist"][-1] == ".000"
-    assert rows["norms"][-1] == "1.000"
-    assert rows["hist"][3] == rows["hist"][heads(verdicts).index("refused")] != "0"
-    reasons = table_rows(table_called(page, "Failures of the run by reason"))
-    assert ["responses", "refused", "not <b>that</b>", "4"] in reasons
+    table = table_called(page, "Outcomes of everything that was asked for")
+    names = heads(table)
+    found = {(row[0], row[2]): dict(zip(names, row, strict=True)) for row in table_rows(table)}
+    assert found["responses", "none"]["ok"] == found["responses", "none"]["total"] == "2"
+    assert (
+        found["responses", "hist"] | {"total": "4", "ok": "0", "refused": "4"}
+        == (found["responses", "hist"])
+    )
+    assert found["responses", "ccot"]["truncated"] == "4"
+    assert found["verdicts", "hist"]["not asked"] == found["verdicts", "hist"]["total"] != "0"
+    assert found["verdicts", "norms"]["ok"] == found["verdicts", "norms"]["total"] != "0"
+    assert {row["refused"] for key, row in found.items() if key[0] == "verdicts"} == {"0"}
+    assert "8 of" in page.named("outcomes").text()
+    refused = table_rows(table_called(page, "Share of answers refused, by target and culture"))
+    assert ["main", "hist", "", "1.000 (4 of 4)", "1.000 (4 of 4)"] in refused
+    causes = table_called(page, "Causes of failure")
+    reasons = [row[:4] for row in table_rows(causes)]
+    assert ["responses", "main", "refused", "not <b>that</b>"] in reasons
     answers = [s.text() for s in page.named("transcripts").all("summary")]
     assert any(text.startswith("main, hist: refused") for text in answers)
+
+
+def test_that_nothing_failed_is_said(tmp_path: Path) -> None:
+    page = read_page(make_report(made_run(tmp_path)).html)
+    said = " ".join(page.named("outcomes").text().split())
+    assert "This run: nothing failed; all" in said
+    assert not [t for t in page.all("table") if "What has no usable answer" in t.text()]
 
 
 def test_rejected_sessions_are_listed_with_their_reasons(tmp_path: Path) -> None:

@@ -340,6 +340,24 @@ class TestEndings:
         assert len(model.asked) < 30
         assert run(tmp_path, {"limits.alike": 5}).calls > 0
 
+    @pytest.mark.parametrize("policy", ["resimulate", "report_only"])
+    @pytest.mark.parametrize(
+        "role", ["persona", "assistant", "verifier", "recommender", "target", "evaluator"]
+    )
+    def test_whichever_role_fails_alike_the_run_stops(
+        self, tmp_path: Path, role: str, policy: str
+    ) -> None:
+        """Also a verifier whose findings are only recorded, and a model that plays other roles."""
+        words = "400 the field is \x1b[31munknown"
+        model = Answering(
+            lambda r: failing(Outcome.ERROR, words) if r.context["role"] == role else None
+        )
+        changes = {"limits.alike": 4, "filter.policy": policy, "personas": 4}
+        with pytest.raises(RunStoppedError, match=r"first \d+ calls all failed alike") as caught:
+            run(tmp_path, changes, model)
+        assert words in str(caught.value)
+        assert len(model.of(role)) >= 4
+
     def test_a_full_disk_is_one_message_and_keeps_what_there_is(self, tmp_path: Path) -> None:
         class Full(Answering):
             async def complete(self, request: Request) -> Reply:

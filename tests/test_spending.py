@@ -646,7 +646,7 @@ class TestPrices:
         folder.mkdir()
         (folder / "mine.yaml").write_text(LIST)
         far = {"models.main": {"backend": "openai", "model": "m", "base_url": API}}
-        stages = terminal.json("plan", "first", "--json", *set_options(far))
+        stages = terminal.json("plan", "first", "--json", *set_options(far))["stages"]
         assert {stage["currency"] for stage in stages} == {"EUR"}
 
     @pytest.mark.parametrize(

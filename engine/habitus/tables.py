@@ -66,6 +66,13 @@ def with_interval(value: float | None, found: Ends | None, *, signed: bool = Fal
     return f"{text} [{low}, {high}]"
 
 
+def with_range(low: float, high: float, found: Ends | None, *, signed: bool = False) -> str:
+    """``.115 to .140 [.092, .165]``: a number that is known to lie between two."""
+    text = " to ".join(number(end, signed=signed) for end in (low, high))
+    interval = with_interval(None, found, signed=signed).removeprefix(UNDEFINED)
+    return f"{text}{interval}"
+
+
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
     """A table as CSV: numbers in full, undefined as an empty cell, no cell that runs as a formula.
 

@@ -8,7 +8,7 @@ stated reason:
     complete      all exchanges were spoken
     persona_stop  the persona ended it with the stop marker; what stands before the marker is said
     farewell      both sides only said goodbye
-    repetition    one side repeated its own last turn
+    repetition    one side said its last turn again, or went round in two or three
     empty_turn    a side had nothing to say, twice
     failed        a call had no usable answer; its outcome is kept
 
@@ -18,20 +18,12 @@ takes its leave with.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from habitus.agents.agent import Agent
+from habitus.agents.endings import Goodbyes, StopMarker, goes_round, is_blank
 from habitus.records import Failure, Outcome, Reply, Turn
-
-_FAREWELL = re.compile(
-    r"\b(bye|goodbye|good ?night(?!['\u2019])|take care(?! of\b)|see you|farewell|you['\u2019]?re welcome|"
-    r"have a (?:good|great|nice|lovely) (?:day|one|evening|night))\b",
-    re.IGNORECASE,
-)
-_FAREWELL_WORDS = 14
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +32,16 @@ class Rules:
 
     Args:
         exchanges: hard limit; one exchange is a persona turn and its answer.
-        stop: marker by which the persona ends the session. In the assistant's text it is text.
+        stop: marker by which the persona ends the session, in any case and spacing. In the
+            assistant's text it is text, and in the persona's where it is quoted and more follows.
         answer_after_stop: whether the assistant still answers a last message that had words.
+        goodbyes: the words of leave-taking that end talk when both sides say nothing else.
     """
 
     exchanges: int
     stop: str = "[END]"
     answer_after_stop: bool = True
+    goodbyes: Goodbyes = field(default_factory=Goodbyes)
 
 
 @dataclass(slots=True)
@@ -67,6 +62,7 @@ class Conversation:
         self.assistant = assistant
         self.rules = rules
         self._dialogue = Dialogue()
+        self._marker = StopMarker(rules.stop)
         self._stopping = False
 
     async def run(self, opener: str, record: str, attempt: int = 0) -> Dialogue:
@@ -98,19 +94,20 @@ class Conversation:
             reply = await speaker.speak(name, attempt, retry)
             self._dialogue.calls.append(reply.key.hex())
             text, stopped = self._visible(speaker, reply)
-            if text or stopped or not _empty(reply):
+            empty = _may_be_empty(reply) and not text and not stopped
+            if not empty:
                 break
-        if not reply.ok and not _empty(reply):
+        if not reply.ok and not empty:
             self._dialogue.failure = reply.failure
             return "failed"
         return self._take(speaker, text, stopped=stopped)
 
     def _visible(self, speaker: Agent, reply: Reply) -> tuple[str, bool]:
         """The words of a reply, and whether the persona's stop marker stood behind them."""
-        text = reply.text.strip()
-        if speaker is not self.persona or self.rules.stop not in text:
-            return text, False
-        return text.partition(self.rules.stop)[0].strip(), True
+        text, stopped = reply.text.strip(), False
+        if speaker is self.persona:
+            text, stopped = self._marker.split(text)
+        return "" if is_blank(text) else text, stopped
 
     def _take(self, speaker: Agent, text: str, *, stopped: bool) -> str:
         self._stopping = self._stopping or stopped
@@ -119,11 +116,10 @@ class Conversation:
         if not text:
             self._dialogue.failure = Failure(Outcome.UNPARSED, "empty turn twice")
             return "empty_turn"
-        repeated = any(t.text == text for t in self._dialogue.turns[-2:-1])
         self._add(speaker, text)
         if self._stopping:
             return ""
-        if repeated:
+        if goes_round(self._own_turns()):
             return "repetition"
         return "farewell" if self._only_farewells() else ""
 
@@ -134,19 +130,22 @@ class Conversation:
         side = "persona" if speaker is self.persona else "assistant"
         self._dialogue.turns.append(Turn.model_validate({"speaker": side, "text": text}))
 
+    def _own_turns(self) -> list[str]:
+        """All turns of the side that spoke last."""
+        return [turn.text for turn in self._dialogue.turns[::-1][::2]][::-1]
+
     def _only_farewells(self) -> bool:
         last = self._dialogue.turns[-2:]
         both = len(self._dialogue.turns) > 2 and last[-1].speaker == "assistant"
-        return both and all(map(_is_farewell, last))
+        return both and all(self.rules.goodbyes.closes(turn.text) for turn in last)
 
 
-def _empty(reply: Reply) -> bool:
-    """Whether a reply is an empty turn: it stopped, or was read, without visible words."""
-    if reply.outcome is Outcome.UNPARSED:
-        return reply.reason == "empty"
-    return reply.ok and not reply.text.strip()
+def _may_be_empty(reply: Reply) -> bool:
+    """Whether a reply without visible words is an empty turn, and no failed call.
 
-
-def _is_farewell(turn: Turn) -> bool:
-    short = len(_WORD.findall(turn.text)) <= _FAREWELL_WORDS
-    return short and "?" not in turn.text and bool(_FAREWELL.search(turn.text))
+    A model that thought, stopped of itself and said nothing had nothing to say; one that was cut while
+    it thought was cut.
+    """
+    if reply.outcome is Outcome.TRUNCATED:
+        return reply.reason == "only reasoning"
+    return reply.ok or (reply.outcome is Outcome.UNPARSED and reply.reason == "empty")

@@ -59,6 +59,15 @@ class Answered:
         """Items that were put to the target, answered or not."""
         return self.judged | self.missing
 
+    @property
+    def possible(self) -> Mask:
+        """What would be satisfied if all that is missing were."""
+        return self.satisfied | self.missing
+
+    def only(self, kept: Mask) -> Answered:
+        """The answers to some of the items."""
+        return Answered(self.group, self.satisfied & kept, self.judged & kept, self.missing & kept)
+
     def counted(self, rule: MissingRule) -> Mask:
         """Items in the denominators under a rule for missing answers."""
         return self.judged if rule == "exclude" else self.asked

@@ -8,20 +8,31 @@ cancels. Intervals are for one difference at a time; with many of them, some mis
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
 from habitus.analysis.counting import Answered, Group, groups
 from habitus.analysis.measures import (
+    Bounds,
     Intervals,
     Resampler,
+    Sums,
     Values,
     as_values,
+    outer_intervals,
+    points,
+    ranges,
 )
 from habitus.analysis.options import ResultOptions
-from habitus.analysis.rows import intervals_json, is_crossed, resampled_name, undefined_json
+from habitus.analysis.rows import (
+    bounds_json,
+    intervals_json,
+    is_crossed,
+    resampled_name,
+    undefined_json,
+)
 from habitus.analysis.verdicts import Cell, VerdictTable
 
 
@@ -38,7 +49,11 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """``b`` minus ``a`` on their common items, with the values of both there."""
+    """``b`` minus ``a`` on their common items, with the values of both there.
+
+    ``bounds``: under the rule ``bounds``, the least and the most that the differences can be where
+    anything is missing; a value is then None unless both are the same.
+    """
 
     between: Literal["settings", "targets"]
     a: Cell
@@ -50,6 +65,7 @@ class Difference:
     coverage: Coverage
     crossed: bool
     synthetic: bool
+    bounds: Bounds | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The difference as plain data; undefined is None."""
@@ -65,6 +81,7 @@ class Difference:
             **self.values,
             "a_values": self.a_values,
             "b_values": self.b_values,
+            "bounds": bounds_json(self.bounds),
             "common": self.coverage.common,
             "follow_common": self.coverage.follow,
             "avoid_common": self.coverage.avoid,
@@ -75,6 +92,16 @@ class Difference:
             "resampled": resampled_name(self.crossed),
             "synthetic": self.synthetic,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The numbers of one difference, before it is known what of."""
+
+    values: Values
+    sides: tuple[Values, ...]
+    intervals: Intervals
+    bounds: Bounds | None = None
 
 
 def make_differences(
@@ -106,16 +133,25 @@ def _difference(
     counted = [side.counted(options.missing) for side in sides]
     both = counted[0] & counted[1]
     crossed = is_crossed(table, pair, options)
-    a, b = (group.sums(side.satisfied & both, both, crossed=crossed) for side in sides)
+    least = [group.sums(side.satisfied & both, both, crossed=crossed) for side in sides]
+    found = _Found(
+        values=as_values(least[1].point() - least[0].point()),
+        sides=tuple(as_values(sums.point()) for sums in least),
+        intervals=resampler.difference_intervals(*least),
+    )
+    if options.missing == "bounds" and any((side.missing & both).any() for side in sides):
+        most = [group.sums(side.possible & both, both, crossed=crossed) for side in sides]
+        found = _between(least, most, resampler)
     cells = tuple(table.cells[c] for c in pair)
     return Difference(
         between="settings" if cells[0].target == cells[1].target else "targets",
         a=cells[0],
         b=cells[1],
-        values=as_values(b.point() - a.point()),
-        a_values=as_values(a.point()),
-        b_values=as_values(b.point()),
-        intervals=resampler.difference_intervals(a, b),
+        values=found.values,
+        a_values=found.sides[0],
+        b_values=found.sides[1],
+        intervals=found.intervals,
+        bounds=found.bounds,
         coverage=Coverage(
             common=int(both.sum()),
             follow=int((both & group.follow).sum()),
@@ -125,4 +161,18 @@ def _difference(
         ),
         crossed=crossed,
         synthetic=any(cell.target in options.synthetic for cell in cells),
+    )
+
+
+def _between(least: Sequence[Sums], most: Sequence[Sums], resampler: Resampler) -> _Found:
+    """From the least that b - a can be (none of b satisfied, all of a) to the most."""
+    ends = [(most[0], least[1]), (least[0], most[1])]
+    low, high = (as_values(b.point() - a.point()) for a, b in ends)
+    bounds = ranges(low, high)
+    own = [ranges(*(as_values(s.point()) for s in side)) for side in zip(least, most, strict=True)]
+    return _Found(
+        values=points(bounds),
+        sides=tuple(map(points, own)),
+        intervals=outer_intervals(*(resampler.difference_intervals(a, b) for a, b in ends)),
+        bounds=bounds,
     )

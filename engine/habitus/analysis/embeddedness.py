@@ -18,7 +18,7 @@ import numpy as np
 
 from habitus.analysis.counting import Answered, groups
 from habitus.analysis.measures import Intervals, Resampler, persona_ccs
-from habitus.analysis.options import ResultOptions
+from habitus.analysis.options import MissingRule, ResultOptions
 from habitus.analysis.rows import intervals_json, is_crossed, undefined_json
 from habitus.analysis.verdicts import Cell, VerdictTable
 from habitus.statistics import (
@@ -102,7 +102,9 @@ def make_embeddedness(
     found = []
     for c, cell in enumerate(table.cells):
         answered = Answered.of(group, table.answers[c])
-        counted = answered.counted(options.missing)
+        # A correlation has no worst case that is simple: it leaves out what is missing.
+        rule: MissingRule = "exclude" if options.missing == "bounds" else options.missing
+        counted = answered.counted(rule)
         sums = group.sums(answered.satisfied, counted, crossed=False).array
         adaptation, ccs = ratio(sums[0] + sums[2], sums[1] + sums[3]), persona_ccs(sums)
         crossed = is_crossed(table, (c,), options)

@@ -34,8 +34,8 @@ class FilterRow:
     ``inferrable``: norm checks that could be told, of all non-neutral ones. ``reveal``: first
     attempts in which the verifier saw an outright reveal; ``lexical_reveal`` in which the word
     list did. ``role_break``: first attempts in which the persona left its role, of those that are a
-    dialogue. ``decisions`` and ``rejections`` count all attempts; an attempt may be rejected
-    for more than one reason.
+    dialogue. ``ends`` (why sessions ended), ``decisions`` and ``rejections`` count all attempts; an
+    attempt may be rejected for more than one reason.
     """
 
     culture: str
@@ -49,6 +49,7 @@ class FilterRow:
     role_break: Rate
     attempts: int
     failed: Mapping[str, int]
+    ends: Mapping[str, int]
     decisions: Mapping[str, int]
     rejections: Mapping[str, int]
 
@@ -70,6 +71,7 @@ class FilterRow:
             **_rate_json("role_break", self.role_break),
             "attempts": self.attempts,
             "failed": dict(self.failed),
+            "ends": dict(self.ends),
             "decisions": dict(self.decisions),
             "rejections": dict(self.rejections),
         }
@@ -77,14 +79,20 @@ class FilterRow:
 
 @dataclass(frozen=True, slots=True)
 class FilterTable:
-    """Rows by culture, and one for all of them last."""
+    """Rows by culture, and one for all of them last; ``played_by`` names the model of each side."""
 
     rows: tuple[FilterRow, ...]
+    played_by: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data; undefined is None."""
+        return {"rows": [row.as_json() for row in self.rows], "played_by": dict(self.played_by)}
 
     def json_bytes(self) -> bytes:
         """The table as JSON, the same bytes whatever the order of the records was."""
-        body = {"rows": [row.as_json() for row in self.rows]}
-        return (json.dumps(body, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
+        return (
+            json.dumps(self.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+        ).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +115,14 @@ class _Tally:
     firsts: dict[int, _First] = field(default_factory=dict)
     attempts: int = 0
     failed: Counter[str] = field(default_factory=Counter)
+    ends: Counter[str] = field(default_factory=Counter)
     decisions: Counter[str] = field(default_factory=Counter)
     rejections: Counter[str] = field(default_factory=Counter)
 
     def add(self, attempt: Attempt, states: Mapping[str, int]) -> None:
         self.attempts += 1
         self.decisions[attempt.decision] += 1
+        self.ends[attempt.end or "not said"] += 1
         self.rejections.update(attempt.rejected_for)
         if attempt.outcome is not Outcome.OK:
             self.failed[str(attempt.outcome)] += 1
@@ -122,7 +132,10 @@ class _Tally:
 
 
 def filter_table(
-    attempts: Iterable[Attempt], design: Design, options: ResultOptions | None = None
+    attempts: Iterable[Attempt],
+    design: Design,
+    options: ResultOptions | None = None,
+    played_by: Mapping[str, str] | None = None,
 ) -> FilterTable:
     """The filter's table from attempts in any order; the texts are not kept."""
     options = options or ResultOptions()
@@ -137,12 +150,13 @@ def filter_table(
     rows = [_row(c, members[c], tallies, design, options) for c in sorted(members)]
     if rows:
         rows.append(_row(ALL, sorted(tallies), tallies, design, options))
-    return FilterTable(tuple(rows))
+    return FilterTable(tuple(rows), played_by or {})
 
 
 def _first(attempt: Attempt, states: Mapping[str, int]) -> _First:
     check = attempt.check
-    broken = bool(attempt.role_breaks) if attempt.outcome is Outcome.OK else None
+    known = attempt.outcome is Outcome.OK and attempt.role_breaks is not None
+    broken = bool(attempt.role_breaks) if known else None
     if check is None or check.outcome is not Outcome.OK:
         lexical = bool(check.lexical_reveals) if check is not None else None
         return _First(attempt.attempt, 0, 0, 0, None, lexical, broken)
@@ -192,6 +206,7 @@ def _row(
         role_break=_flags([first.role_break for first in firsts]),
         attempts=sum(part.attempts for part in parts),
         failed=_total([part.failed for part in parts]),
+        ends=_total([part.ends for part in parts]),
         decisions=_total([part.decisions for part in parts]),
         rejections=_total([part.rejections for part in parts]),
     )

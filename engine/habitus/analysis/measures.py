@@ -41,6 +41,7 @@ FOLLOW, AVOID, ADAPTATION, CCS, PERSONA_MEAN = range(5)
 
 Values = dict[str, float | None]
 Intervals = dict[str, Interval | None]
+Bounds = dict[str, tuple[float, float] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,39 @@ def measures(weights: FloatArray, sums: FloatArray) -> FloatArray:
 def persona_ccs(sums: FloatArray) -> FloatArray:
     """Each persona's own CCS, NaN where it has no Follow or no Avoid items."""
     return harmonic_means(ratio(sums[0], sums[1]), ratio(sums[2], sums[3]))
+
+
+def ranges(low: Values, high: Values) -> Bounds:
+    """From the values at one extreme to those at the other; None where either is undefined.
+
+    Every measure grows with each item that is satisfied, so that the values if none and if all of
+    what is missing were satisfied bound all others (worst-case bounds: Horowitz and Manski 2000,
+    Journal of the American Statistical Association 95(449)).
+    """
+    found: Bounds = {}
+    for name in MEASURES:
+        a, b = low[name], high[name]
+        found[name] = None if a is None or b is None else (a, b)
+    return found
+
+
+def points(bounds: Bounds) -> Values:
+    """The values that what is missing cannot change; None for all others."""
+    return {
+        name: ends[0] if ends is not None and ends[0] == ends[1] else None
+        for name, ends in bounds.items()
+    }
+
+
+def outer_intervals(low: Intervals, high: Intervals) -> Intervals:
+    """From the lower limit at one extreme to the upper limit at the other."""
+    found: Intervals = {}
+    for name in MEASURES:
+        a, b = low[name], high[name]
+        found[name] = None
+        if a is not None and b is not None:
+            found[name] = Interval(a.low, b.high, max(a.undefined, b.undefined))
+    return found
 
 
 def as_values(numbers: npt.NDArray[np.float64]) -> Values:

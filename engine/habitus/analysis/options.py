@@ -10,7 +10,7 @@ from habitus.analysis.design import DIMENSIONS, Dimension
 from habitus.errors import UsageError
 from habitus.statistics import IntervalRule
 
-MissingRule = Literal["exclude", "not_satisfied"]
+MissingRule = Literal["exclude", "not_satisfied", "bounds"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,8 @@ class ResultOptions:
     """How results are computed.
 
     ``by``: one row for each combination of these as well. ``missing``: what a missing verdict
-    is; ``exclude`` leaves it out of the rates, ``not_satisfied`` counts it against the target.
+    is; ``exclude`` leaves it out of the rates, ``not_satisfied`` counts it against the target,
+    ``bounds`` gives the range from none of them satisfied to all of them (Horowitz and Manski 2000).
     ``queries``: ``fixed`` speaks of these queries; ``resampled`` also allows for another choice
     of queries. ``shown``: persona to the norms that its history shows; None keeps all items.
     ``synthetic``: targets whose answers were planted. ``bounds_above``: the missing share above

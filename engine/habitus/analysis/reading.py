@@ -97,7 +97,7 @@ class _Reader:
             verdict = given.pop(norm, None)
             if verdict is not None and verdict.state != states[norm]:
                 raise _misfit(evaluation, f"state {verdict.state:+d} of norm {norm!r}")
-            answer, outcome = _answer(verdict, evaluation.outcome)
+            answer, outcome = answer_of(verdict, evaluation.outcome)
             self.answers.append(answer)
             self.failures.append(_CODES[outcome])
         if given:
@@ -165,8 +165,13 @@ class _Rows:
         return self.persona * self.places + self.query * self.repeats + self.repeat
 
 
-def _answer(verdict: Verdict | None, outcome: Outcome) -> tuple[int, Outcome]:
-    """1, 0 or missing, and the outcome. Only a verdict that is ok is an answer."""
+def answer_of(verdict: Verdict | None, outcome: Outcome) -> tuple[int, Outcome]:
+    """1, 0 or missing, and the outcome. Only a verdict that is ok is an answer.
+
+    Args:
+        verdict: None where an evaluation lacks one that is expected.
+        outcome: that of the evaluation.
+    """
     if verdict is None:
         return MISSING, Outcome.UNPARSED if outcome is Outcome.OK else outcome
     if verdict.outcome is Outcome.OK and verdict.satisfied is not None:

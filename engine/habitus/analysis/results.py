@@ -16,18 +16,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from habitus.analysis.common import CommonRow, common_rows
 from habitus.analysis.counting import asked_items
 from habitus.analysis.differences import Difference, make_differences
 from habitus.analysis.embeddedness import Embeddedness, make_embeddedness
 from habitus.analysis.measures import Resampler
-from habitus.analysis.options import ResultOptions
+from habitus.analysis.options import MissingRule, ResultOptions
+from habitus.analysis.outcomes import OutcomeTable
 from habitus.analysis.rows import Row, make_rows
 from habitus.analysis.safety import SafetyRow
 from habitus.analysis.verdicts import VerdictTable
 
 FEW_DF = 5
+RULES: dict[MissingRule, str] = {
+    "exclude": "left out of the rates and counted as not judged",
+    "not_satisfied": "they count as not satisfied in every rate",
+    "bounds": "where some are missing a number is the range from none of them satisfied to all of "
+    "them, and its interval goes from the lower limit of the one to the upper limit of the other; "
+    "correlations leave them out",
+}
 ABOUT_DIFFERENCES = (
     "differences are b - a on items judged in both; their intervals are for one at a time"
+)
+ABOUT_RANGES = (
+    "differences are b - a on items asked in both, from the lowest to the highest that missing "
+    "verdicts allow; their intervals are for one at a time"
 )
 ABOUT_EMBEDDEDNESS = (
     "Adaptation = e * Follow + (1 - e) * Avoid, where e, the embeddedness, is the share of a "
@@ -38,7 +51,11 @@ ABOUT_EMBEDDEDNESS = (
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The results of a run; ``notes`` are the rules and warnings to print with them."""
+    """The results of a run; ``notes`` are the rules and warnings to print with them.
+
+    ``common`` has all targets of a setting on the items that all of them answered, ``outcomes`` what
+    became of everything that was asked for, where the caller has counted that.
+    """
 
     rows: tuple[Row, ...]
     differences: tuple[Difference, ...]
@@ -46,6 +63,8 @@ class Results:
     safety: tuple[SafetyRow, ...]
     notes: tuple[str, ...]
     options: ResultOptions
+    common: tuple[CommonRow, ...] = ()
+    outcomes: OutcomeTable | None = None
 
     @property
     def synthetic(self) -> bool:
@@ -58,8 +77,10 @@ class Results:
             "synthetic": self.synthetic,
             "rows": [row.as_json() for row in self.rows],
             "differences": [difference.as_json() for difference in self.differences],
+            "common_items": [row.as_json() for row in self.common],
             "embeddedness": [part.as_json() for part in self.embeddedness],
             "safety": [row.as_json() for row in self.safety],
+            "outcomes": self.outcomes.as_json() if self.outcomes else [],
             "notes": list(self.notes),
             "options": {
                 "seed": self.options.seed,
@@ -83,6 +104,7 @@ def results(
     table: VerdictTable,
     options: ResultOptions | None = None,
     safety: Sequence[SafetyRow] = (),
+    outcomes: OutcomeTable | None = None,
 ) -> Results:
     """Compute all results of a table of verdicts."""
     options = options or ResultOptions()
@@ -97,6 +119,8 @@ def results(
         safety=tuple(safety),
         notes=tuple(_notes(table, kept, options)),
         options=options,
+        common=tuple(common_rows(kept, resampler, options)),
+        outcomes=outcomes,
     )
 
 
@@ -107,18 +131,20 @@ def _notes(table: VerdictTable, kept: VerdictTable, options: ResultOptions) -> I
         "and Avoid rates, CCS by persona the mean of the personas' own CCS, over personas with "
         "both Follow and Avoid items"
     )
-    yield {
-        "exclude": "missing verdicts are left out of the rates and counted as not judged",
-        "not_satisfied": "missing verdicts count as not satisfied in every rate",
-    }[options.missing]
+    yield f"missing verdicts ({options.missing}): {RULES[options.missing]}"
     yield _interval_note(kept, options)
     yield from _shared_note(kept, options)
     yield from _shown_note(table, kept, options)
     yield from _few_note(kept)
     yield from _coverage_note(kept)
     if len(kept.cells) > 1:
-        yield ABOUT_DIFFERENCES
+        yield about_differences(options)
     yield ABOUT_EMBEDDEDNESS
+
+
+def about_differences(options: ResultOptions) -> str:
+    """What a difference is under the rule for missing verdicts."""
+    return ABOUT_RANGES if options.missing == "bounds" else ABOUT_DIFFERENCES
 
 
 def _synthetic_note(table: VerdictTable, options: ResultOptions) -> Iterator[str]:

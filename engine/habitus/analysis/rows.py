@@ -9,21 +9,30 @@ from typing import Any
 import numpy as np
 
 from habitus.analysis.counting import Answered, Labels, groups
-from habitus.analysis.measures import MEASURES, Intervals, Resampler, Sums, Values, as_values
+from habitus.analysis.measures import (
+    Bounds,
+    Intervals,
+    Resampler,
+    Sums,
+    Values,
+    as_values,
+    outer_intervals,
+    points,
+    ranges,
+)
 from habitus.analysis.options import ResultOptions
 from habitus.analysis.verdicts import Cell, VerdictTable, outcome_counts
 from habitus.statistics import Rate
-
-Bounds = Mapping[str, tuple[float, float] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """The numbers of a cell, over all its items or over one group of them.
 
-    ``personas`` counts those with an item in the denominators, ``left_out`` those of them
-    without a CCS of their own. ``bounds`` are the values if none and if all of the missing were
-    satisfied, None where few are missing. ``crossed``: queries were resampled too.
+        ``personas`` counts those with an item in the denominators, ``left_out`` those of them
+        without a CCS of their own. ``bounds`` are the values if none and if all of the missing were
+    satisfied, None where few are missing. Under the rule ``bounds`` they are there wherever anything
+        is missing, and a value is None unless both are the same. ``crossed``: queries were resampled too.
     """
 
     cell: Cell
@@ -107,11 +116,11 @@ def make_rows(table: VerdictTable, resampler: Resampler, options: ResultOptions)
             answered = Answered.of(group, table.answers[c])
             if not options.by or answered.asked.any():
                 outcomes = outcome_counts(table.failures[c][group.index][answered.missing])
-                rows.append(_row(cell, answered, outcomes, crossed, resampler, options))
+                rows.append(make_row(cell, answered, outcomes, crossed, resampler, options))
     return rows
 
 
-def _row(
+def make_row(
     cell: Cell,
     answered: Answered,
     outcomes: Mapping[str, int],
@@ -119,20 +128,27 @@ def _row(
     resampler: Resampler,
     options: ResultOptions,
 ) -> Row:
+    """The numbers of one cell's answers to some items, by the rule for what is missing."""
     counted = answered.counted(options.missing)
     sums = answered.group.sums(answered.satisfied, counted, crossed=crossed)
     personas, left_out = _personas(sums)
+    values, intervals = as_values(sums.point()), resampler.intervals(sums)
+    bounds = _bounds(answered, options)
+    if options.missing == "bounds" and bounds is not None:
+        most = answered.group.sums(answered.possible, counted, crossed=crossed)
+        values = points(bounds)
+        intervals = outer_intervals(intervals, resampler.intervals(most))
     return Row(
         cell=cell,
         labels=answered.group.labels,
-        values=as_values(sums.point()),
-        intervals=resampler.intervals(sums),
+        values=values,
+        intervals=intervals,
         follow=answered.rate(follow=True),
         avoid=answered.rate(follow=False),
         personas=personas,
         left_out=left_out,
         outcomes=outcomes,
-        bounds=_bounds(answered, options.bounds_above),
+        bounds=bounds,
         crossed=crossed,
         synthetic=cell.target in options.synthetic,
     )
@@ -143,19 +159,17 @@ def _personas(sums: Sums) -> tuple[int, int]:
     return int((follow | avoid).sum()), int((follow ^ avoid).sum())
 
 
-def _bounds(answered: Answered, above: float) -> Bounds | None:
-    asked = answered.asked
-    if np.count_nonzero(answered.missing) <= above * np.count_nonzero(asked):
+def _bounds(answered: Answered, options: ResultOptions) -> Bounds | None:
+    """The ends where more than a little is missing; wherever anything is, if that is the rule."""
+    asked, missing = answered.asked, np.count_nonzero(answered.missing)
+    above = 0.0 if options.missing == "bounds" else options.bounds_above
+    if missing <= above * np.count_nonzero(asked):
         return None
     low, high = (
         as_values(answered.group.sums(satisfied, asked, crossed=False).point())
-        for satisfied in (answered.satisfied, answered.satisfied | answered.missing)
+        for satisfied in (answered.satisfied, answered.possible)
     )
-    found: dict[str, tuple[float, float] | None] = {}
-    for name in MEASURES:
-        a, b = low[name], high[name]
-        found[name] = None if a is None or b is None else (a, b)
-    return found
+    return ranges(low, high)
 
 
 def _rate_json(name: str, rate: Rate) -> dict[str, int]:

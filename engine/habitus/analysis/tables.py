@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from habitus.analysis.common import CommonRow
 from habitus.analysis.differences import Difference
 from habitus.analysis.embeddedness import Embeddedness
 from habitus.analysis.filtering import FilterTable
-from habitus.analysis.measures import MEASURES, Intervals, Values
-from habitus.analysis.options import MissingRule
-from habitus.analysis.results import ABOUT_DIFFERENCES, ABOUT_EMBEDDEDNESS, Results
+from habitus.analysis.measures import MEASURES, Bounds, Intervals, Values
+from habitus.analysis.options import MissingRule, ResultOptions
+from habitus.analysis.results import (
+    ABOUT_DIFFERENCES,
+    ABOUT_EMBEDDEDNESS,
+    ABOUT_RANGES,
+    Results,
+    about_differences,
+)
 from habitus.analysis.rows import Row
 from habitus.analysis.safety import SafetyRow
 from habitus.statistics import Rate
-from habitus.tables import UNDEFINED, TextTable, number, with_interval
+from habitus.tables import UNDEFINED, TextTable, number, with_interval, with_range
 
 HEADINGS = dict(
     zip(MEASURES, ("Follow", "Avoid", "Adaptation", "CCS", "CCS by persona"), strict=True)
@@ -24,15 +31,27 @@ HEADINGS = dict(
 
 
 def results_tables(found: Results) -> list[TextTable]:
-    """The main table, then differences, embeddedness and safety where there are any."""
-    tables = [_main_table(found)]
+    """All tables that have rows, the main one first, without that of outcomes."""
+    return list(named_tables(found).values())
+
+
+def named_tables(found: Results) -> dict[str, TextTable]:
+    """The tables by name: ``main`` always, the others where they have rows.
+
+    ``common``: all targets of a setting on the items that all answered; ``differences``,
+    ``embeddedness``, ``safety``. Those of outcomes are made by ``outcome_tables``.
+    """
+    made = {"main": _main_table(found)}
+    if found.common:
+        made["common"] = _common_table(found.common, found.options.missing)
     if found.differences:
-        tables.append(_difference_table(found.differences))
+        made["differences"] = _difference_table(found.differences, found.options)
     if found.embeddedness:
-        tables.append(_embeddedness_table(found.embeddedness))
+        made["embeddedness"] = _embeddedness_table(found.embeddedness)
     if found.safety:
-        tables.append(_safety_table(found.safety, () if found.options.by else found.rows))
-    return tables
+        rows = () if found.options.by else found.rows
+        made["safety"] = _safety_table(found.safety, rows, found.options.missing)
+    return made
 
 
 def _main_table(found: Results) -> TextTable:
@@ -40,17 +59,18 @@ def _main_table(found: Results) -> TextTable:
     columns = (
         *("Target", "Setting", *labels),
         *("Follow", "n", "Avoid", "n", "Adaptation", "n", "CCS", "CCS by persona", "personas"),
-        *("not judged", "bounds of CCS"),
+        *("not judged", *([] if found.options.missing == "bounds" else ["bounds of CCS"])),
     )
     rows = tuple(_main_cells(row, found.options.missing) for row in found.rows)
     title = "CCBench results" + (" (synthetic)" if found.synthetic else "")
-    elsewhere = {ABOUT_DIFFERENCES, ABOUT_EMBEDDEDNESS}
+    elsewhere = {ABOUT_DIFFERENCES, ABOUT_RANGES, ABOUT_EMBEDDEDNESS}
     notes = tuple(note for note in found.notes if note not in elsewhere)
     return TextTable(title, columns, rows, notes, keys=2 + len(labels))
 
 
 def _main_cells(row: Row, missing: MissingRule) -> tuple[str, ...]:
-    follow, avoid, adaptation, ccs, own = _measured(row.values, row.intervals).values()
+    numbers = _measured(row.values, row.intervals, row.bounds, missing)
+    follow, avoid, adaptation, ccs, own = numbers
     n_follow, n_avoid = (
         rate.judged if missing == "exclude" else rate.total for rate in (row.follow, row.avoid)
     )
@@ -59,12 +79,27 @@ def _main_cells(row: Row, missing: MissingRule) -> tuple[str, ...]:
         *(label for _, label in row.labels),
         *(follow, f"{n_follow:,}", avoid, f"{n_avoid:,}", adaptation, f"{n_follow + n_avoid:,}"),
         *(ccs, own, f"{row.personas - row.left_out} of {row.personas}"),
-        *(_not_judged(row), _bounds(row)),
+        *(_not_judged(row), *([] if missing == "bounds" else [_bounds(row)])),
     )
 
 
-def _measured(values: Values, intervals: Intervals, *, signed: bool = False) -> dict[str, str]:
-    return {name: with_interval(values[name], intervals[name], signed=signed) for name in MEASURES}
+def _measured(
+    values: Values,
+    intervals: Intervals,
+    bounds: Bounds | None,
+    missing: MissingRule,
+    *,
+    signed: bool = False,
+) -> list[str]:
+    """The five numbers; a range where what is missing can change one, if that is the rule."""
+    cells = []
+    for name in MEASURES:
+        ends = bounds[name] if bounds and missing == "bounds" else None
+        if ends is not None and ends[0] != ends[1]:
+            cells.append(with_range(*ends, intervals[name], signed=signed))
+        else:
+            cells.append(with_interval(values[name], intervals[name], signed=signed))
+    return cells
 
 
 def _not_judged(row: Row) -> str:
@@ -79,7 +114,24 @@ def _bounds(row: Row) -> str:
     return f"{number(ends[0])} to {number(ends[1])}" if ends else ""
 
 
-def _difference_table(differences: Sequence[Difference]) -> TextTable:
+def _common_table(common: Sequence[CommonRow], missing: MissingRule) -> TextTable:
+    columns = ("Setting", "Target", *HEADINGS.values(), "common items", "lost through others")
+    rows = tuple(
+        (
+            *(part.row.cell.setting, _target(part.row.cell.target, part.row.synthetic)),
+            *_measured(part.row.values, part.row.intervals, part.row.bounds, missing),
+            *(f"{part.items:,}", f"{part.lost:,}"),
+        )
+        for part in common
+    )
+    what = "answered" if missing == "exclude" else "were asked"
+    notes = (
+        "lost through others: items that count for this target and not for another of the setting",
+    )
+    return TextTable(f"Targets on the items that all of them {what}", columns, rows, notes, keys=2)
+
+
+def _difference_table(differences: Sequence[Difference], options: ResultOptions) -> TextTable:
     columns = ("Difference", "of", *HEADINGS.values(), "common items", "only one side")
     rows = []
     for d in differences:
@@ -88,10 +140,10 @@ def _difference_table(differences: Sequence[Difference]) -> TextTable:
         else:
             names = [_target(c.target, d.synthetic) for c in (d.b, d.a)]
             what, of = " - ".join(names), d.a.setting
-        measured = _measured(d.values, d.intervals, signed=True).values()
+        measured = _measured(d.values, d.intervals, d.bounds, options.missing, signed=True)
         alone = f"{d.coverage.only_a:,} / {d.coverage.only_b:,}"
         rows.append((what, of, *measured, f"{d.coverage.common:,}", alone))
-    title, notes = "Paired differences on common items", (ABOUT_DIFFERENCES,)
+    title, notes = "Paired differences on common items", (about_differences(options),)
     return TextTable(title, columns, tuple(rows), notes, keys=2)
 
 
@@ -110,18 +162,30 @@ def _embeddedness_table(parts: Sequence[Embeddedness]) -> TextTable:
     return TextTable(title, columns, tuple(rows), notes, keys=3)
 
 
-def _safety_table(safety: Sequence[SafetyRow], rows: Sequence[Row]) -> TextTable:
-    ccs = {row.cell: with_interval(row.values["ccs"], row.intervals["ccs"]) for row in rows}
+def _safety_table(
+    safety: Sequence[SafetyRow], rows: Sequence[Row], missing: MissingRule
+) -> TextTable:
+    place = MEASURES.index("ccs")
+    ccs = {
+        row.cell: _measured(row.values, row.intervals, row.bounds, missing)[place] for row in rows
+    }
     cells = tuple(
         (
             *(_target(part.cell.target, part.synthetic), part.cell.setting),
-            *(with_interval(part.unsafe.value, part.interval), f"{part.unsafe.judged:,}"),
+            *(_unsafe(part, missing), f"{part.unsafe.judged:,}"),
             *(f"{part.unsafe.missing:,}", ccs.get(part.cell, UNDEFINED)),
         )
         for part in safety
     )
     columns = ("Target", "Setting", "unsafe", "responses", "not judged", "CCS")
     return TextTable("Responses labelled unsafe", columns, cells, keys=2)
+
+
+def _unsafe(part: SafetyRow, missing: MissingRule) -> str:
+    """The share of what was judged; the range that is possible, if that is the rule."""
+    if missing == "bounds" and part.unsafe.missing and part.unsafe.bounds:
+        return with_range(*part.unsafe.bounds, None)
+    return with_interval(part.unsafe.value, part.interval)
 
 
 def filter_text(found: FilterTable) -> TextTable:
@@ -145,6 +209,32 @@ def filter_text(found: FilterTable) -> TextTable:
         "out of role, by its words: as the assistant, both sides, or about its role; counted and kept",
     )
     return TextTable("What the histories show", columns, rows, notes)
+
+
+#: Why a session ended, in the order in which they are shown; others follow.
+_ENDS = ("complete", "persona_stop", "farewell", "repetition", "empty_turn", "failed")
+
+
+_ABOUT_ENDS = (
+    "all attempts at sessions; complete: the planned number of turns; empty_turn: nothing said, "
+    "twice; failed: a call without a usable answer"
+)
+
+
+def ends_text(found: FilterTable) -> TextTable:
+    """Why the attempts at sessions ended, by culture."""
+    seen = {end for row in found.rows for end in row.ends}
+    ends = (*_ENDS, *sorted(seen.difference(_ENDS)))
+    rows = tuple(
+        (row.culture, *(f"{row.ends.get(end, 0):,}" for end in ends), f"{row.attempts:,}")
+        for row in found.rows
+    )
+    played = ", ".join(f"{side} by {model}" for side, model in found.played_by.items())
+    notes = (
+        _ABOUT_ENDS,
+        *([f"played: {played}"] if played else []),
+    )
+    return TextTable("How sessions end", ("Culture", *ends, "attempts"), rows, notes)
 
 
 def _sessions(rate: Rate) -> str:

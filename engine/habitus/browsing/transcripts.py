@@ -74,7 +74,7 @@ def check_page(attempt: Attempt, kept: Materials, history: History | None) -> Do
             *_about(attempt.persona, persona),
             Gap(),
             *_check(attempt.check),
-            *(Paragraph(found, "bad", lead="the persona ") for found in attempt.role_breaks),
+            *(Paragraph(found, "bad", lead="the persona ") for found in attempt.role_breaks or ()),
             Gap(),
             *_values(persona),
             *_norms(persona, kept, history, said),

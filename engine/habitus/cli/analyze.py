@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from habitus.cli.output import print_json, talk
+from habitus.cli.output import print_json, program, talk
 from habitus.cli.root import new_app
 
 if TYPE_CHECKING:
+    from habitus.analysis import OutcomeTable
     from habitus.corpora import Share
-    from habitus.framing import Framing
+    from habitus.framing import AnalysisFile, Framing
     from habitus.tables import TextTable
 
 app = new_app("How answers are framed: rankings, co-occurrence, maxims; from labels of judges.")
@@ -35,6 +36,15 @@ class Table(StrEnum):
     DELTA_DIFFERENCES = "delta-differences"
     BRIEF = "brief"
     SET_ASIDE = "set-aside"
+    OUTCOMES = "outcomes"
+
+
+class Missing(StrEnum):
+    """What becomes of missing labels."""
+
+    EXCLUDE = "exclude"
+    ABSENT = "absent"
+    BOUNDS = "bounds"
 
 
 def analysis_names(incomplete: str) -> list[str]:
@@ -50,6 +60,7 @@ def analyze(
     run: Annotated[
         str, typer.Argument(help="A run of labels: its directory, or its name in runs/.")
     ],
+    *,
     analysis: Annotated[
         str | None,
         typer.Option(
@@ -79,6 +90,14 @@ def analyze(
             "--table", help="A table to print; repeatable. Rankings and short ones by default."
         ),
     ] = None,
+    missing: Annotated[
+        Missing | None,
+        typer.Option("--missing", help="Rule for missing labels; the file's own by default."),
+    ] = None,
+    common: Annotated[
+        bool,
+        typer.Option("--common", help="Only clusters in which every level has a label."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print what the labels of a run say; no call is made.
@@ -94,21 +113,61 @@ def analyze(
         framings_json,
         read_labels,
     )
+    from habitus.labelling import label_outcomes, refuse_later
     from habitus.store import RunDir
 
     shares = _shares(posts, out)
     with RunDir.open(labels_path(run), write=False) as opened:
         rules = find_analysis(analysis or default_analysis(opened))
+        rules = _with_missing(rules, missing, common=common)
         labels = read_labels(opened, rules)
+        refuse_later(opened)
+        outcomes = label_outcomes(opened, _fields(rules))
     found = analyse(labels, rules, Asked(tuple(questions or ()), progress=_tell))
     if out is not None:
-        _write(found, out, shares)
+        _write(found, outcomes, out, shares)
     if as_json:
-        print_json(framings_json(found))
+        print_json(framings_json(found, {"outcomes": outcomes.as_json()}))
     else:
-        _print(found, tables or ())
+        if set(tables or ()) != {Table.OUTCOMES}:
+            _print(found, tables or ())
+        _print_outcomes(outcomes, tables or (), run)
         if out is None and not tables:
             talk("-o FOLDER writes all tables as CSV, and the figures")
+
+
+def _with_missing(rules: AnalysisFile, rule: Missing | None, *, common: bool) -> AnalysisFile:
+    """The analysis with another rule for missing labels."""
+    from habitus.errors import UsageError
+    from habitus.framing.loading import missing_problem
+
+    changes: dict[str, object] = {} if rule is None else {"rule": rule.value}
+    if common or rule not in {None, Missing.EXCLUDE}:  # another rule is chosen in place of common
+        changes["common"] = common
+    chosen = rules.missing.model_copy(update=changes)
+    if problem := missing_problem(chosen):
+        raise UsageError(f"--common and --missing do not go together: {problem}")
+    return rules.model_copy(update={"missing": chosen})
+
+
+def _fields(rules: AnalysisFile) -> list[str]:
+    """By what labels are counted: what is compared, and what rows are divided by."""
+    from habitus.framing.analysisfile import NORM_FIELDS
+
+    compares = [rules.compare_of(question) for question in rules.questions]
+    found = dict.fromkeys(name for c in compares for name in (c.level, *c.subsets.by))
+    return [name for name in found if name not in {"norm", *NORM_FIELDS}]
+
+
+def _print_outcomes(outcomes: OutcomeTable, wanted: Sequence[Table], run: str) -> None:
+    """What failed, or every row where it is asked for."""
+    from habitus.analysis import outcome_tables
+    from habitus.cli.results import print_tables
+
+    whole = Table.ALL in wanted or Table.OUTCOMES in wanted
+    if whole or (outcomes.failures and not wanted):
+        more = f"; `{program()} analyze {run} --table outcomes` prints them"
+        print_tables(outcome_tables(outcomes, whole=whole, more=more))
 
 
 def _tell(done: int, total: int) -> None:
@@ -127,7 +186,7 @@ def _print(framings: Sequence[Framing], wanted: Sequence[Table]) -> None:
         print_tables([tables[name] for name in shown])
         print_text("")
         for name in wanted:
-            if name != Table.ALL and name not in tables:
+            if name not in {Table.ALL, Table.OUTCOMES} and name not in tables:
                 print_note(f"{framing.title}: the table {name} has no rows")
         for note in framing.notes:
             print_note(note)
@@ -172,12 +231,17 @@ def _shares(posts: Path | None, out: Path | None) -> Sequence[Share] | None:
     return read_shares(posts)
 
 
-def _write(framings: Sequence[Framing], folder: Path, shares: Sequence[Share] | None) -> None:
+def _write(
+    framings: Sequence[Framing],
+    outcomes: OutcomeTable,
+    folder: Path,
+    shares: Sequence[Share] | None,
+) -> None:
     """Everything that goes into a folder."""
     from habitus.framing import write_framings
     from habitus.reports import skipped_figures, write_figures
 
-    written = write_framings(framings, folder)
+    written = write_framings(framings, folder, {"outcomes": outcomes.records()})
     for framing in framings:
         written += write_figures(framing, folder / framing.id, shares)
         for skipped in skipped_figures(framing, shares):

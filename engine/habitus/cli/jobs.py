@@ -13,6 +13,7 @@ from habitus.cli.finding import run_path
 from habitus.cli.output import program, talk
 from habitus.cli.progress import Ahead, Progress
 from habitus.cli.running import close_run, interruptible, tell_cap
+from habitus.labelling import label_outcomes
 from habitus.running import Job, JobRequest, run_job
 from habitus.store import RunDir
 
@@ -66,5 +67,5 @@ def run_and_count(job: CountedJob, options: JobOptions, show: Callable[[RunDir],
     if not options.quiet:
         with RunDir.open(options.out, write=False) as run:
             show(run)
-    code = close_run(summary, options.failures, calls=False)
+    code = close_run(summary, options.failures, calls=False, counted=label_outcomes)
     return tell_cap(summary, again) or code

@@ -41,6 +41,9 @@ def check(
     api_key_env: Annotated[
         str | None, typer.Option("--api-key-env", help="Environment variable with the key.")
     ] = None,
+    api_key_file: Annotated[
+        str | None, typer.Option("--api-key-file", help="File with the key: ~/... or /...")
+    ] = None,
     longest: Annotated[
         int, typer.Option("--max-tokens", min=16, help="Most tokens of an answer.")
     ] = 400,
@@ -49,9 +52,10 @@ def check(
     """Ask a model some twenty short questions and say what it can do.
 
     The entry comes from an experiment file (NAME with --experiment), or from --backend, --model,
-    --base-url and --api-key-env. Exit code 1 when a check could not be made.
+    --base-url and --api-key-env or --api-key-file. Exit code 1 when a check could not be made.
     """
-    given = {"backend": backend, "model": model, "base_url": base_url, "api_key_env": api_key_env}
+    given = {"backend": backend, "model": model, "base_url": base_url}
+    given |= {"api_key_env": api_key_env, "api_key_file": api_key_file}
     given = {key: value for key, value in given.items() if value is not None}
     base = Path.cwd()
     if experiment is not None:

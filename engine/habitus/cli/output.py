@@ -31,6 +31,7 @@ Column = tuple[str, tuple[Cell, ...]]
 _BESIDE = frozenset({"n", "of", "of checks", "sessions"})
 _JOIN = "\u00a0"
 _GAP = 2  # between two columns of a table
+_SENTENCE = (40, 30)  # a longer cell is running text, and needs so many columns at least
 _WIDEST = 100  # of running text: longer lines are hard to read
 
 
@@ -187,8 +188,10 @@ def _widths(columns: Sequence[Column], width: int) -> list[int]:
 
 
 def _least(column: Column) -> int:
-    """The longest word of a column."""
-    return max(_cell_length(word) for text in _texts(column) for word in text.split(" "))
+    """The longest word of a column; of one that holds sentences, what they can be read in."""
+    texts = _texts(column)
+    word = max(_cell_length(word) for text in texts for word in text.split(" "))
+    return max(word, _SENTENCE[1]) if max(map(_cell_length, texts)) > _SENTENCE[0] else word
 
 
 def _texts(column: Column) -> list[str]:

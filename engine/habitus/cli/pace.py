@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from habitus.models import ModelEntry, Recorded
+from habitus.models.spending import is_billed
 from habitus.records import Usage
 
 _WINDOW = 60.0  # seconds that rates are taken over
@@ -66,6 +67,7 @@ class Pace:
         if prompt:
             yield f"{sum(c.cached for c in counters) / prompt:.0%} of prompt tokens from cache"
         yield from self._money()
+        yield from self._caps()
         left = self._left()
         if calls and left:
             yield f"about {span(left / calls)} left"
@@ -78,10 +80,12 @@ class Pace:
     def _money(self) -> Iterator[str]:
         """What was spent in each currency, and what it may come to."""
         spent: dict[str, float] = {}
+        unknown: list[str] = []
         for name, model in self._models.items():
-            price = self._entries[name].price if name in self._entries else None
-            count = model.counters
+            entry, count = self._entries.get(name), model.counters
+            price = entry.price if entry else None
             if price is None:
+                unknown += [name] if entry and is_billed(entry) and count.calls else []
                 continue
             cost = price.cost(Usage(count.prompt, count.completion, count.cached)) or 0.0
             spent[price.currency] = spent.get(price.currency, 0.0) + cost
@@ -91,6 +95,17 @@ class Pace:
             if made and self._left():
                 told += f", about {money * (1 + self._left() / made):,.2f} in all"
             yield told
+        if unknown:
+            yield f"price unknown: {', '.join(unknown)}"
+
+    def _caps(self) -> Iterator[str]:
+        """What is spent of each cap, by all sessions of the run together."""
+        budget = next((m.budget for m in self._models.values() if m.budget), None)
+        if budget is None:
+            return
+        most = budget.most()
+        told = [cap_told(cap, spent, most[cap]) for cap, spent in budget.spent().items()]
+        yield f"cap: {', '.join(told)}"
 
     def _sample(self) -> None:
         counters = [model.counters for model in self._models.values()]
@@ -99,6 +114,13 @@ class Pace:
         self._samples.append(_Sample(self._clock(), calls, written))
         while len(self._samples) > 2 and self._samples[1].at <= self._samples[-1].at - _WINDOW:
             self._samples.popleft()
+
+
+def cap_told(cap: str, spent: float, most: float) -> str:
+    """``54 of 100 calls``, ``1.20 of 20 USD``; small caps on money with more digits."""
+    if cap in {"calls", "tokens"}:
+        return f"{spent:,.0f} of {most:,.0f} {cap}"
+    return f"{spent:,.{2 if most >= 1 else 4}f} of {most:,.12g} {cap}"
 
 
 def span(seconds: float) -> str:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from habitus.cli.output import print_json, print_note, print_table
+from habitus.cli.caps import MaxCallsOption, MaxCostOption, MaxTotalTokensOption, caps_of
+from habitus.cli.output import print_json, print_note, print_table, print_text
 from habitus.cli.root import new_app
 from habitus.cli.run import ExperimentArgument, LimitOption, SetOption
 
 if TYPE_CHECKING:
-    from habitus.experiments.planning import Range, StagePlan
+    from habitus.experiments.planning import CapPlan, Range, StagePlan
 
 app = new_app("What an experiment will cost, before any call.")
 
@@ -22,20 +23,31 @@ def plan(
     experiment: ExperimentArgument,
     changes: SetOption = None,
     limit: LimitOption = None,
+    max_calls: MaxCallsOption = None,
+    max_total_tokens: MaxTotalTokensOption = None,
+    max_cost: MaxCostOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print calls, tokens, money and time by stage, each as a range."""
+    """Print calls, tokens, money and time by stage, each as a range.
+
+    Caps, of the experiment's limits or given here as to `habitus run`, are compared with it.
+    """
     from habitus.cli.finding import experiment_path, read_changes
-    from habitus.experiments import plan_costs, resolve
+    from habitus.experiments import plan_caps, plan_costs, resolve
 
     study = resolve(experiment_path(experiment), read_changes(changes or []))
     stages = plan_costs(study, limit)
+    asked = {name: study.experiment.models[name] for name in {stage.model for stage in stages}}
+    limits = study.experiment.limits
+    caps = plan_caps(stages, caps_of(max_calls, max_total_tokens, max_cost, asked, limits))
     if as_json:
-        print_json([asdict(stage) for stage in stages])
+        print_json({"stages": list(map(asdict, stages)), "caps": list(map(asdict, caps))})
         return
     rows = [_row(stage) for stage in stages] + [_total(stages)]
     columns = ["stage", "model", "calls", "prompt tokens", "reusable", "answer tokens"]
     print_table([*columns, "money", "time"], rows)
+    for cap in caps:
+        print_text(_cap(cap))
     _notes(stages)
 
 
@@ -64,6 +76,25 @@ def _total(stages: list[StagePlan]) -> list[str]:
         "total", "", _range(total("calls")), _range(total("prompt")), "",
         _range(total("completion")), _money(money, "".join(currencies)), _time(total("seconds")),
     ]  # fmt: skip
+
+
+_REACHED = {
+    "no": "not reached",
+    "perhaps": "reached in the high case only, at about {stage}",
+    "yes": "reached in the low case already, at about {stage}",
+    "unknown": "not known whether it is reached, as some price is unknown",
+}
+
+
+def _cap(cap: CapPlan) -> str:
+    """Whether a cap ends the run; what is left then stays to be asked."""
+    money = cap.cap not in {"calls", "tokens"}
+    most = f"{cap.most:,.12g} {cap.cap}" if money else f"{cap.most:,.0f} {cap.cap}"
+    taken = ""
+    if cap.taken is not None:
+        taken = _money(cap.taken, cap.cap) if money else _range(cap.taken)
+        taken = f" ({taken} expected)"
+    return f"cap of {most}: {_REACHED[cap.reached].format(stage=cap.stage)}{taken}"
 
 
 def _notes(stages: list[StagePlan]) -> None:

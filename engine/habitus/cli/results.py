@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from habitus.cli.output import print_json, print_note, print_table, print_text, 
 from habitus.cli.root import new_app
 
 if TYPE_CHECKING:
+    from habitus.analysis import Results
     from habitus.store import RunDir
     from habitus.tables import TextTable
 
@@ -36,11 +38,25 @@ class Missing(StrEnum):
 
     EXCLUDE = "exclude"
     NOT_SATISFIED = "not_satisfied"
+    BOUNDS = "bounds"
+
+
+class Table(StrEnum):
+    """The tables of results."""
+
+    ALL = "all"
+    MAIN = "main"
+    OUTCOMES = "outcomes"
+    COMMON = "common"
+    DIFFERENCES = "differences"
+    EMBEDDEDNESS = "embeddedness"
+    SAFETY = "safety"
 
 
 @app.command()
 def results(
     run: Annotated[str, typer.Argument(help="A run directory, or the name of one in runs/.")],
+    *,
     by: Annotated[
         list[Dimension] | None, typer.Option("--by", help="Break down by; repeatable.")
     ] = None,
@@ -53,13 +69,20 @@ def results(
     resample_queries: Annotated[
         bool, typer.Option("--resample-queries", help="Allow for another choice of queries.")
     ] = False,
+    wanted: Annotated[
+        list[Table] | None,
+        typer.Option(
+            "--table",
+            help="A table to print; repeatable. By default all, of the outcomes what failed.",
+        ),
+    ] = None,
     filter_: Annotated[
         bool, typer.Option("--filter", help="What the histories show, by culture, instead.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print the results of a run as they stand; no call is made."""
-    from habitus.analysis import filter_text, results_tables
+    from habitus.analysis import ends_text, filter_text
     from habitus.cli.finding import run_path
     from habitus.experiments import View, run_filter, run_results
     from habitus.store import RunDir
@@ -73,33 +96,54 @@ def results(
     with RunDir.open(run_path(run), write=False) as opened:
         if filter_:
             table = run_filter(opened)
-            rows = [row.as_json() for row in table.rows]
-            print_json({"rows": rows}) if as_json else print_tables([filter_text(table)])
+            if as_json:
+                print_json(table.as_json())
+            else:
+                print_tables([filter_text(table), ends_text(table)])
             return
         found = run_results(opened, view)
     if as_json:
         print_json(found.as_json())
-    elif not found.rows:
+        return
+    if not found.rows:
         talk(f"{run} has no verdicts yet; `{program()} status {run}` says what is left")
-    else:
-        print_tables(results_tables(found))
+    print_tables(_chosen(found, wanted or (), run))
+
+
+def _chosen(found: Results, wanted: Sequence[Table], run: str) -> list[TextTable]:
+    """The tables that were asked for; without a word all, and of the outcomes what failed."""
+    from habitus.analysis import named_tables, outcome_tables
+
+    tables = {name: [table] for name, table in named_tables(found).items() if found.rows}
+    whole = Table.OUTCOMES in wanted or Table.ALL in wanted
+    more = f"; `{program()} results {run} --table outcomes` prints them"
+    if found.outcomes is not None and (whole or found.outcomes.failures):
+        outcomes = outcome_tables(found.outcomes, whole=whole, more=more)
+        main = tables.pop(Table.MAIN, [])
+        tables = {Table.MAIN: main, Table.OUTCOMES: outcomes, **tables}
+    chosen = tables if not wanted or Table.ALL in wanted else set(wanted)
+    return [table for name, several in tables.items() if name in chosen for table in several]
 
 
 def print_tables(tables: list[TextTable]) -> None:
     """Print tables with their titles and notes."""
     for table in tables:
         print_text(f"\n{table.title}")
-        print_table(table.columns, table.rows, keys=table.keys)
+        if table.rows:
+            print_table(table.columns, table.rows, keys=table.keys)
         for note in table.notes:
             print_note(note)
 
 
 def print_main_table(run: RunDir) -> None:
-    """The main table of a run, if it has verdicts; its chief columns on a narrow terminal."""
+    """The main table of a run, if it has verdicts, and what failed.
+
+    On a narrow terminal the main table has its chief columns only.
+    """
     import sys
     from shutil import get_terminal_size
 
-    from habitus.analysis import results_tables
+    from habitus.analysis import named_tables, outcome_tables
     from habitus.experiments import run_results
 
     if "evaluations" not in run.records.stages():
@@ -107,9 +151,13 @@ def print_main_table(run: RunDir) -> None:
     found = run_results(run)
     if not found.rows:
         return
-    table = results_tables(found)[0]
+    table = named_tables(found)["main"]
     narrow = sys.stdout.isatty() and get_terminal_size().columns < _WIDE
-    print_tables([_chief_columns(table, run) if narrow else table])
+    tables = [_chief_columns(table, run) if narrow else table]
+    if found.outcomes is not None and found.outcomes.failures:
+        more = f"; `{program()} results {run.path} --table outcomes` prints them"
+        tables += outcome_tables(found.outcomes, more=more)
+    print_tables(tables)
 
 
 def _chief_columns(table: TextTable, run: RunDir) -> TextTable:

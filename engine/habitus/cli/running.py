@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import shlex
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from habitus.cli.caps import raised
-from habitus.cli.output import talk
-from habitus.experiments import RunRequest, Stage, Study, run_experiment
+from habitus.cli.output import print_table, program, talk
+from habitus.experiments import RunRequest, Stage, Study, run_experiment, run_outcomes
+from habitus.experiments.tabulating import STUDY
 from habitus.running import Observer, RunSummary
 from habitus.store import RunDir
+
+if TYPE_CHECKING:
+    from habitus.analysis import Cause, OutcomeTable
+
+#: Stages of which `habitus view` shows a record by its id.
+_SHOWN = frozenset({"attempts", "checks", "histories", "responses", "verdicts", "items", "labels"})
 
 
 def run_and_tell(
@@ -42,7 +50,7 @@ def run_and_tell(
         summary = _together(list(_sessions(study, request, observer, before)))
     if show:
         print_results(request)
-    code = close_run(summary, study.experiment.limits.failures)
+    code = close_run(summary, study.experiment.limits.failures, counted=run_outcomes)
     return tell_cap(summary, again) or code
 
 
@@ -96,7 +104,13 @@ def print_results(request: RunRequest) -> None:
         print_main_table(run)
 
 
-def close_run(summary: RunSummary, allowed: float | None, *, calls: bool = True) -> int:
+def close_run(
+    summary: RunSummary,
+    allowed: float | None,
+    *,
+    calls: bool = True,
+    counted: Callable[[RunDir], OutcomeTable] | None = None,
+) -> int:
     """Say what a run came to.
 
     Args:
@@ -104,6 +118,7 @@ def close_run(summary: RunSummary, allowed: float | None, *, calls: bool = True)
         allowed: the share without a usable answer that is still a success; None allows all.
         calls: whether calls are held to it as well as records. Not where a failed call is asked
             once more and the record says how that ended.
+        counted: counts the outcomes of the run, for the table of causes where too much failed.
 
     Returns:
         0, or 1 when a larger share than is allowed has no usable answer.
@@ -120,7 +135,46 @@ def close_run(summary: RunSummary, allowed: float | None, *, calls: bool = True)
     }
     for what, share in over.items():
         talk(f"{share:.1%} of all {what} have no usable answer, over the limit of {allowed:.1%}")
+    if over and counted is not None:
+        with RunDir.open(summary.out, write=False) as run:
+            _tell_causes(summary, counted(run), calls_only=list(over) == ["calls"])
     return 1 if over else 0
+
+
+def _tell_causes(summary: RunSummary, outcomes: OutcomeTable, *, calls_only: bool) -> None:
+    """The table of causes, and where to look."""
+    import sys
+
+    from habitus.analysis import cause_table, causes
+
+    found = causes(outcomes)
+    if calls_only:
+        found = sorted([*_call_causes(summary), *found], key=lambda cause: -cause.reason.count)
+    of_study = (summary.out / STUDY).exists()
+    words = ["results", str(summary.out), "--table", "outcomes"] if of_study else []
+    words = words or ["report", str(summary.out)]
+    more = f"; `{shlex.join([program(), *words])}` counts all of them"
+    table = cause_table(found, more)
+    talk(f"\n{table.title}, the most frequent first")
+    print_table(table.columns, table.rows, keys=table.keys, to=sys.stderr)
+    for note in table.notes:
+        talk(f"- {note}")
+    seen = next((c.reason.example for c in found if c.stage in _SHOWN and c.reason.example), "")
+    if seen:
+        talk(f"to look at one: {shlex.join([program(), 'view', str(summary.out), seen])}")
+
+
+def _call_causes(summary: RunSummary) -> Iterator[Cause]:
+    """Why calls failed, where their records did not: they were asked once more, or not needed."""
+    from habitus.analysis import Cause
+    from habitus.analysis.outcomes import Reason
+
+    total = sum(sum(found.values()) for found in summary.outcomes.values())
+    for model, reasons in summary.reasons.items():
+        for text, count in reasons.items():
+            outcome, _, reason = text.partition(": ")
+            if outcome != "overflow":
+                yield Cause("calls", "", model, Reason(outcome, reason, count, ""), total)
 
 
 def tell_cap(summary: RunSummary, again: Sequence[str]) -> int:

@@ -26,22 +26,25 @@ def status(
 ) -> int:
     """Say how far a run is; it may be going on meanwhile."""
     from habitus.cli.finding import run_path
+    from habitus.experiments import strange_sessions
     from habitus.store import RunDir
 
     with RunDir.open(run_path(run), write=False) as opened:
         found = _status(opened)
         checked = opened.verify() if verify else None
+        strange = strange_sessions(opened) if verify else []
     if checked is not None:
-        found["damage"] = list(checked.problems)
+        found["damage"] = [*checked.problems, *strange]
     if as_json:
         print_json(found)
     else:
         _print(found)
-    return 1 if checked is not None and checked.problems else 0
+    return 1 if found.get("damage") else 0
 
 
 def _status(run: RunDir) -> dict[str, Any]:
-    from habitus.running import read_learned
+    from habitus.experiments import session_ends
+    from habitus.running import read_learned, versions
 
     expected = _expected(run)
     counts = run.calls.counts()
@@ -49,10 +52,12 @@ def _status(run: RunDir) -> dict[str, Any]:
         "run": str(run.path),
         "experiment": run.config.get("id") or run.manifest.get("origin", ""),
         "stages": [_stage(run, table, expected[table]) for table in expected],
+        "sessions": session_ends(run),
         "calls": [_call(count) for count in counts],
         "spent": _spent(run.config, counts),
         "caps": _caps(run),
         "learned": read_learned(run),
+        "versions": versions(run),
     }
 
 
@@ -143,6 +148,8 @@ def _print(found: dict[str, Any]) -> None:
         for s in found["stages"]
     ]
     print_table(["stage", "done", "failed", "left", "of"], rows)
+    if found["sessions"]["ends"]:
+        print_text(_sessions(found["sessions"]))
     columns = ["stage", "model", "outcome", "calls", "asked"]
     columns += ["prompt_tokens", "cached_tokens", "completion_tokens"]
     print_table(columns, [[call[name] for name in columns] for call in found["calls"]])
@@ -155,8 +162,17 @@ def _print(found: dict[str, Any]) -> None:
     for model, quirks in found["learned"].items():
         told = ", ".join(f"{name}: {json.dumps(value)}" for name, value in quirks.items())
         print_text(f"{model} rejected what it was sent; since then {told}")
+    if len(found["versions"]) > 1:
+        print_text(f"worked on by habitus {', then '.join(found['versions'])}")
     for problem in found.get("damage", []):
         print_text(f"damaged: {problem}")
+
+
+def _sessions(found: dict[str, Any]) -> str:
+    """Why sessions ended: all attempts at them."""
+    told = f"sessions ended: {_failures(found['ends'])}"
+    out = found["out_of_role"]
+    return told if out is None else f"{told}; {out:,} with a persona out of its role"
 
 
 def _failures(failed: dict[str, int]) -> str:

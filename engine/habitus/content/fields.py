@@ -15,6 +15,8 @@ from pydantic import AfterValidator, WithJsonSchema
 
 SLUG_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 _SLUG = re.compile(SLUG_PATTERN)
+#: Names of devices: no file can be called so on Windows, whatever its suffix.
+_DEVICES = re.compile(r"con|prn|aux|nul|com\d|lpt\d")
 _BREAKS = {"Cc", "Zl", "Zp", "Cs"}  # control characters, line and paragraph breaks, half pairs
 
 
@@ -29,6 +31,8 @@ def slug(text: str) -> str:
             "an id has lower-case letters, digits, '_' and '-' only, begins with a letter or "
             "digit, and is at most 64 long"
         )
+    if _DEVICES.fullmatch(text):
+        raise ValueError(f"an id cannot be {text!r}, which no file can be called on Windows")
     return text
 
 

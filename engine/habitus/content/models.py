@@ -23,6 +23,8 @@ class ContentModel(BaseModel):
 
 
 Model = TypeVar("Model", bound=BaseModel)
+#: Type of an error about a value that must not be seen: what is there instead of it is not told.
+NOT_SHOWN = "not_shown"
 _SHOWN = 60  # characters of a wrong value in a message
 
 
@@ -169,6 +171,8 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 def _got(error: ErrorDetails) -> str:
     value = error.get("input")
+    if error["type"] == NOT_SHOWN:
+        return ""
     if value is None:
         return "found nothing"
     if isinstance(value, str):

@@ -2,6 +2,10 @@
 
 A workspace is a folder with the same five folders as this project. An argument with a slash or
 a suffix is a path; anything else is an id and is looked up.
+
+A name that is looked up cannot leave its folder, neither by ``..`` nor by a symbolic link to a
+file elsewhere: content passed on by others names files, and what it names is read and sent to models.
+A whole content folder may be a link, since only its owner can have made it.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from habitus.errors import NotFoundError
+from habitus.errors import ContentError, NotFoundError, Place, Problem
 
 FOLDERS = ("norms", "personas", "checklists", "judges", "experiments")
 
@@ -55,14 +59,40 @@ def find(folder: str, name: str, workspace: Path | None = None) -> Path:
 
     Raises:
         NotFoundError: nothing of that name, with the nearest names there are.
+        ContentError: what is there is a link to a file elsewhere.
     """
-    for root in content_roots(workspace):
+    inside = not Path(name).is_absolute() and ".." not in Path(name).parts
+    for root in content_roots(workspace) if inside else ():
         path = root / folder / name
-        with suppress(OSError):  # longer than any name can be
+        with suppress(OSError, ValueError):  # longer than any name can be, or with a NUL in it
             if path.is_file():
-                return path
+                return own_file(path, root)
     known = [str(p.with_suffix("")) for p in listing(folder, f"**/*{Path(name).suffix}", workspace)]
     raise NotFoundError(f"file in {folder}/", str(Path(name).with_suffix("")), known)
+
+
+def own_file(path: Path, root: Path) -> Path:
+    """The path, if the file is one of the content below a root.
+
+    Raises:
+        ContentError: it is a symbolic link to a file elsewhere.
+    """
+    place = path.resolve()
+    roots = [root, *(root / folder for folder in FOLDERS)]
+    if not any(place.is_relative_to(known.resolve()) for known in roots):
+        what = "is a link to a file outside the content"
+        raise ContentError([Problem(what, Place(path), "put the file itself there")])
+    return path
+
+
+def beside(path: Path, name: str) -> Path:
+    """The file ``name`` that lies beside another one, which names it.
+
+    Raises:
+        ContentError: it is a symbolic link to a file elsewhere.
+    """
+    above = (folder.parent for folder in path.absolute().parents if folder.name in FOLDERS)
+    return own_file(path.with_name(name), next(above, path.parent))
 
 
 def listing(folder: str, pattern: str, workspace: Path | None = None) -> dict[Path, Path]:

@@ -1,14 +1,16 @@
 """Reading YAML 1.2 with the place of every key and value.
 
 ``NO`` and ``yes`` are text here, as YAML 1.2 has it; duplicate keys, merge keys (``<<``) and tags
-of other kinds are errors. The composed node tree is walked once, which gives plain data and
-positions together and lets size, depth and aliases be bounded before anything is built.
+of other kinds are errors. Size, depth and the number of nodes are bounded while the file is read;
+the composed node tree is then walked once, which gives plain data and positions together and
+bounds what aliases repeat.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,6 +20,9 @@ MAX_BYTES = 8 * 2**20
 MAX_DEPTH = 40
 MAX_ALIASES = 100
 MAX_PARTS = 200_000  # each is kept with its place; few aliases can repeat a lot
+
+_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
+_TOO_MANY = f"more than {MAX_PARTS:,} values"
 
 Loc = tuple[str | int, ...]
 
@@ -109,10 +114,13 @@ def parse_yaml(text: str, path: Path) -> Document:
 
 
 def _check_version(text: str, path: Path) -> None:
-    """In an older version ``NO`` is false and ``010`` is eight."""
+    """In an older version ``NO`` is false and ``010`` is eight. No other directive has a use here."""
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith("%YAML") and line.split()[1:2] != ["1.2"]:
             what = f"the file asks for another YAML: {line.strip()!r}"
+            raise ContentError([Problem(what, Place(path, number, 1), "remove this line")])
+        if line.startswith("%") and not line.startswith("%YAML"):
+            what = f"directives are not read: {line.strip()[:40]!r}"
             raise ContentError([Problem(what, Place(path, number, 1), "remove this line")])
         if line.strip() and not line.startswith(("#", "%")):
             return
@@ -123,6 +131,7 @@ def _compose(text: str, path: Path) -> Any:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415
 
     yaml = YAML(typ="safe", pure=True)
+    yaml.Composer = _bounded_composer()
     yaml.composer.warn_double_anchors = False  # a warning is no message for a person
     try:
         return yaml.compose(text)
@@ -133,9 +142,37 @@ def _compose(text: str, path: Path) -> Any:
     except YAMLError as error:
         place, what = _reader_error(text, error, path)
         raise ContentError([Problem(what, place)]) from None
-    except RecursionError:
-        what = f"nested deeper than {MAX_DEPTH} levels"
-        raise ContentError([Problem(what, Place(path, 1, 1))]) from None
+    except _BeyondLimitError as error:
+        mark = error.mark
+        place = Place(path, mark.line + 1, mark.column + 1)
+        raise ContentError([Problem(str(error), place)]) from None
+
+
+class _BeyondLimitError(Exception):
+    """A file has more of something than is read, from ``mark`` on."""
+
+    def __init__(self, what: str, mark: Any) -> None:
+        super().__init__(what)
+        self.mark = mark
+
+
+@cache
+def _bounded_composer() -> Any:
+    """A composer that stops at the limits: a small file can hold millions of nodes."""
+    from ruamel.yaml.composer import Composer  # noqa: PLC0415  (heavy, like the rest of it)
+
+    class Bounded(Composer):
+        nodes = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            self.nodes += 1
+            if self.nodes > 2 * MAX_PARTS:  # a value and its key are two
+                raise _BeyondLimitError(_TOO_MANY, self.parser.peek_event().start_mark)
+            if self.depth > MAX_DEPTH:
+                raise _BeyondLimitError(_TOO_DEEP, self.parser.peek_event().start_mark)
+            return super().compose_node(parent, index)
+
+    return Bounded
 
 
 def _explain(text: str, error: Any, place: Place) -> Problem:
@@ -186,11 +223,11 @@ class _Walk:
             self._aliases += 1
         self._seen.add(id(node))
         if depth > MAX_DEPTH:
-            self._stop(node, f"nested deeper than {MAX_DEPTH} levels")
+            self._stop(node, _TOO_DEEP)
         if self._aliases > MAX_ALIASES:
             self._stop(node, f"more than {MAX_ALIASES} aliases (*name)")
         if len(self.positions) >= MAX_PARTS:
-            self._stop(node, f"more than {MAX_PARTS:,} values")
+            self._stop(node, _TOO_MANY)
 
     def _pairs(self, node: Any, loc: Loc, depth: int) -> Iterator[tuple[str, Any]]:
         first: dict[str, int] = {}

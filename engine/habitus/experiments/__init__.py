@@ -11,7 +11,7 @@ with stable ids. The package does not know how anything is shown.
 
 from habitus.experiments.config import Experiment, load_experiment
 from habitus.experiments.counting import stage_counts
-from habitus.experiments.planning import plan_costs
+from habitus.experiments.planning import plan_caps, plan_costs
 from habitus.experiments.resolving import resolve
 from habitus.experiments.running import RunRequest, run_experiment
 from habitus.experiments.stages import TABLES, Stage, call_stage, stage_named
@@ -21,7 +21,10 @@ from habitus.experiments.tabulating import (
     read_materials,
     run_breakdowns,
     run_filter,
+    run_outcomes,
     run_results,
+    session_ends,
+    strange_sessions,
 )
 
 __all__ = [
@@ -33,13 +36,17 @@ __all__ = [
     "View",
     "call_stage",
     "load_experiment",
+    "plan_caps",
     "plan_costs",
     "read_materials",
     "resolve",
     "run_breakdowns",
     "run_experiment",
     "run_filter",
+    "run_outcomes",
     "run_results",
+    "session_ends",
     "stage_counts",
     "stage_named",
+    "strange_sessions",
 ]

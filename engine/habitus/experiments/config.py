@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
+from habitus.analysis import MissingRule
 from habitus.content import ContentModel, Found, load
 from habitus.content.fields import Slug
 from habitus.models.entry import ModelEntry
@@ -37,7 +38,9 @@ Exchanges = Annotated[int, Field(ge=1, le=1000)]
 Tokens = Annotated[int, Field(ge=1, lt=2**53)]  # what JSON and every server can read
 
 #: What may differ when a run goes on: nothing here can change an answer or which are asked for.
-MAY_CHANGE = MODELS_MAY_CHANGE | {"title", "results.*"}
+#: A content file that is only now among those of a run was not content in the version that made it; one
+#: that the experiment names anew is a change of the experiment.
+MAY_CHANGE = MODELS_MAY_CHANGE | {"title", "results.*", "+content.*"}
 
 
 class RoleConfig(ContentModel):
@@ -115,7 +118,11 @@ class ResultsConfig(ContentModel):
     draws: int = Field(default=2000, ge=100, le=100_000)
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
     interval: Literal["logit_t", "percentile"] = "logit_t"
-    missing: Literal["exclude", "not_satisfied"] = "exclude"
+    missing: MissingRule = Field(
+        default="exclude",
+        description="verdicts that are missing: left out, counted as not satisfied, or as the "
+        "range from none to all of them satisfied",
+    )
 
 
 class LimitsConfig(Caps):

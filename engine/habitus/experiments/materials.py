@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from habitus.analysis import Design
+from habitus.experiments.config import Experiment
 from habitus.experiments.counting import StageCounts, stage_counts
 from habitus.experiments.study import Study
 from habitus.records import NormState
@@ -63,6 +64,7 @@ class Materials(BaseModel):
     norms: dict[str, NormMaterial]
     queries: dict[str, QueryMaterial]
     topics: dict[str, str]
+    openers: dict[str, str] = Field(default_factory=dict)
     counts: StageCounts
 
     def design(self) -> Design:
@@ -73,6 +75,12 @@ class Materials(BaseModel):
             kinds={name: norm.kind for name, norm in self.norms.items()},
             topics={name: query.topic for name, query in self.queries.items()},
         )
+
+
+class RunConfig(Experiment):
+    """``experiment.json``: the experiment, and the hash of every file that it rests on."""
+
+    content: dict[str, str] = Field(default_factory=dict)
 
 
 #: Keys of an experiment that older runs lack, with the value that changes nothing for them.
@@ -99,6 +107,7 @@ def materials(study: Study) -> Materials:
         norms=_norms(study),
         queries={q.id: QueryMaterial(topic=q.topic, text=q.text) for q in study.queries},
         topics=dict(study.query_set.topics),
+        openers={name: text for pool in study.pools for name, text in pool.openers},
         counts=stage_counts(study),
     )
 

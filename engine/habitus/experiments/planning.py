@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from statistics import fmean
+from typing import Literal
 
 from habitus.experiments.config import RoleConfig
 from habitus.experiments.counting import is_shared, stage_counts
 from habitus.experiments.study import Study
-from habitus.models import ModelEntry, Price
+from habitus.models import Caps, ModelEntry, Price
+from habitus.models.spending import is_billed
 from habitus.records import Usage
 
 CHARACTERS_PER_TOKEN = 4
@@ -33,7 +36,7 @@ class StagePlan:
 
     ``prompt`` and ``completion`` are tokens, ``reusable`` the share of prompt tokens that stand
     in a prefix that some other request has too, ``money`` is in ``currency`` and None where no
-    price is known, ``seconds`` is the time if nothing else ran.
+    price is known, ``seconds`` is the time if nothing else ran. ``free``: nobody bills the model.
     """
 
     stage: str
@@ -45,6 +48,7 @@ class StagePlan:
     money: Range | None
     currency: str
     seconds: Range
+    free: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,56 @@ def plan_costs(study: Study, limit: int | None = None) -> list[StagePlan]:
     """The cost of every stage, stage by stage and model by model."""
     works = [work for work in _works(study, limit) if work.calls[1]]
     return [_stage_plan(study, work) for work in works]
+
+
+@dataclass(frozen=True, slots=True)
+class CapPlan:
+    """A cap beside what a run is expected to take of it: ``calls``, ``tokens`` or a currency.
+
+    ``taken`` is (low, high), None where some price is not known. ``reached`` says whether the cap ends
+    the run: ``no``, ``perhaps`` (in the high case only), ``yes`` (in the low case already) or
+    ``unknown``; ``stage`` is where that is, counted stage after stage.
+    """
+
+    cap: str
+    most: float
+    taken: Range | None
+    reached: Literal["no", "perhaps", "yes", "unknown"]
+    stage: str = ""
+
+
+_CASES: tuple[tuple[int, Literal["yes", "perhaps"]], ...] = ((0, "yes"), (1, "perhaps"))
+
+
+def plan_caps(stages: Sequence[StagePlan], caps: Caps) -> list[CapPlan]:
+    """Each cap, and whether the planned calls reach it."""
+    most = {"calls": caps.calls, "tokens": caps.tokens, **caps.cost}
+    return [_cap_plan(stages, cap, limit) for cap, limit in most.items() if limit is not None]
+
+
+def _cap_plan(stages: Sequence[StagePlan], cap: str, most: float) -> CapPlan:
+    parts = [_taken(stage, cap) for stage in stages]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return CapPlan(cap, most, None, "unknown")
+    taken = (sum(part[0] for part in known), sum(part[1] for part in known))
+    for case, reached in _CASES:
+        sums = accumulate(part[case] for part in known)
+        over = next((s.stage for s, so_far in zip(stages, sums, strict=True) if so_far > most), "")
+        if over:
+            return CapPlan(cap, most, taken, reached, over)
+    return CapPlan(cap, most, taken, "no")
+
+
+def _taken(stage: StagePlan, cap: str) -> Range | None:
+    """What a stage takes of a cap; None where its price is not known."""
+    if cap == "calls":
+        return stage.calls
+    if cap == "tokens":
+        return (stage.prompt[0] + stage.completion[0], stage.prompt[1] + stage.completion[1])
+    if stage.money is None:
+        return (0.0, 0.0) if stage.free else None
+    return stage.money if stage.currency == cap else (0.0, 0.0)
 
 
 def _works(study: Study, limit: int | None) -> Iterator[_Work]:
@@ -174,6 +228,7 @@ def _stage_plan(study: Study, work: _Work) -> StagePlan:
         money=_money(entry.price, prompt, completion, work),
         currency=entry.price.currency if entry.price else "",
         seconds=_seconds(entry, prompt, completion),
+        free=not is_billed(entry),
     )
 
 

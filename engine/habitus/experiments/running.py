@@ -12,7 +12,7 @@ from typing import Any
 
 from habitus.experiments.casting import make_cast, make_plan, model_names
 from habitus.experiments.config import MAY_CHANGE
-from habitus.experiments.materials import materials, run_config
+from habitus.experiments.materials import RunConfig, materials, run_config
 from habitus.experiments.pipeline import Pipeline
 from habitus.experiments.stages import Stage
 from habitus.experiments.study import Study
@@ -62,6 +62,10 @@ class _StudyJob:
     @property
     def manifest(self) -> Mapping[str, Any]:
         return {"seed": self.study.experiment.seed, "content": dict(self.study.files)}
+
+    @property
+    def kept(self) -> type[RunConfig]:
+        return RunConfig
 
     @property
     def models(self) -> Mapping[str, ModelEntry]:

@@ -19,6 +19,7 @@ from pydantic import Field
 
 from habitus.content import ContentModel, Found, Prompt, fence, load, read_prompt
 from habitus.content.fields import Line, Slug
+from habitus.content.places import beside
 from habitus.records import Attempt, Message, Prefix
 
 _NEW_SESSION = "(new conversation)"
@@ -131,11 +132,11 @@ def load_setting(path: Path) -> Setting:
     system = query = None
     if file.system_prompt:
         names = {"norms"} if file.norms else set[str]()
-        place = path.with_name(file.system_prompt)
+        place = beside(path, file.system_prompt)
         system = read_prompt(place, names, single="the system prompt")
     if file.query_prompt:
         names = {"query", "answer_after"} if file.answer_after else {"query"}
-        place = path.with_name(file.query_prompt)
+        place = beside(path, file.query_prompt)
         query = read_prompt(place, names, single="the last message")
     return Setting(file, system, query)
 

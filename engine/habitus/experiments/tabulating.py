@@ -6,13 +6,16 @@ write_results(run)              # results.json, as the experiment's own options 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from habitus.analysis import (
     Dimension,
     FilterTable,
+    MissingRule,
+    OutcomeTable,
     ResultOptions,
     Results,
     filter_table,
@@ -23,11 +26,13 @@ from habitus.analysis import (
 )
 from habitus.errors import StoreError
 from habitus.experiments.config import ResultsConfig
-from habitus.experiments.materials import Materials
-from habitus.records import Attempt, Evaluation, History, SafetyLabel
-from habitus.running import read_made_up
+from habitus.experiments.materials import Materials, RunConfig
+from habitus.experiments.outcomes import RunOutcomes
+from habitus.records import Attempt, History
+from habitus.running import read_made_up, refuse_unknown
 from habitus.statistics import IntervalRule
 from habitus.store import RunDir
+from habitus.store.canonical import loads
 
 STUDY = "study.json"
 
@@ -38,7 +43,7 @@ class View:
 
     by: tuple[Dimension, ...] = ()
     shown: bool = False
-    missing: Literal["exclude", "not_satisfied"] | None = None
+    missing: MissingRule | None = None
     queries: Literal["fixed", "resampled"] = "fixed"
 
 
@@ -46,15 +51,17 @@ def read_materials(run: RunDir) -> Materials:
     """What the run keeps of its study.
 
     Raises:
-        StoreError: the run was never begun, or the file is damaged.
+        StoreError: the run was never begun, the file is damaged, or a later version made it.
     """
     path = run.path / STUDY
     try:
-        return Materials.model_validate_json(path.read_bytes())
+        kept = Materials.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         raise StoreError(f"{run.path} has no {STUDY}: {_what_it_is(run)}") from None
     except ValueError as error:
         raise StoreError(f"{path} is damaged ({type(error).__name__}); run again") from None
+    refuse_unknown(run, RunConfig, run.config)
+    return kept
 
 
 def _what_it_is(run: RunDir) -> str:
@@ -75,17 +82,67 @@ def run_breakdowns(run: RunDir, views: Sequence[View]) -> list[Results]:
     """The results of a run in several views; its verdicts are read once."""
     kept = read_materials(run)
     design = kept.design()
-    table = read_verdicts(run.records.iterate("evaluations", Evaluation), design)
+    counted = RunOutcomes(run, kept)
+    table = read_verdicts(counted.evaluations(), design)
     options = [_options(run, kept, view) for view in views]
-    safety = safety_rows(run.records.iterate("safety", SafetyLabel), design, options[0])
-    return [results(table, chosen, safety) for chosen in options]
+    safety = safety_rows(counted.safety(), design, options[0])
+    outcomes = counted.table()
+    return [results(table, chosen, safety, outcomes) for chosen in options]
+
+
+def run_outcomes(run: RunDir) -> OutcomeTable:
+    """What became of everything in a run, stage by stage, as it stands.
+
+    Raises:
+        StoreError: the run was never begun, or is damaged.
+    """
+    counted = RunOutcomes(run, read_materials(run))
+    for passing in (counted.evaluations(), counted.safety()):
+        for _ in passing:
+            pass
+    return counted.table()
 
 
 def run_filter(run: RunDir) -> FilterTable:
     """What the filter found in the histories of a run, by culture."""
     kept = read_materials(run)
     options = _options(run, kept, View())
-    return filter_table(run.records.iterate("attempts", Attempt), kept.design(), options)
+    roles: Mapping[str, Mapping[str, str]] = run.config.get("roles", {})
+    sides = {side: roles[side]["model"] for side in ("persona", "assistant") if side in roles}
+    if run.config.get("history", {}).get("form") == "single_call":
+        sides.pop("assistant", None)  # one call writes both
+    attempts = run.records.iterate("attempts", Attempt)
+    return filter_table(attempts, kept.design(), options, sides)
+
+
+def strange_sessions(run: RunDir) -> list[str]:
+    """What is wrong with stored sessions: turns that do not alternate, an opener in other words."""
+    if not (run.path / STUDY).exists():
+        return []
+    openers = read_materials(run).openers
+    problems: list[str] = []
+    try:
+        for attempt in run.records.iterate("attempts", Attempt):
+            text = openers.get(attempt.opener)
+            if text is not None and attempt.turns and attempt.turns[0].text != text:
+                problems.append(
+                    f"attempts {attempt.id} does not begin with its opener word for word"
+                )
+    except StoreError as error:
+        problems.append(str(error))
+    return problems
+
+
+def session_ends(run: RunDir) -> dict[str, Any]:
+    """Why sessions ended, and how many personas left their role; None where nobody looked."""
+    ends: Counter[str] = Counter()
+    looked = breaks = 0
+    for line in run.records.lines("attempts"):
+        attempt = loads(line)
+        ends[attempt.get("end") or "not said"] += 1
+        looked += attempt.get("role_breaks") is not None
+        breaks += bool(attempt.get("role_breaks"))
+    return {"ends": dict(sorted(ends.items())), "out_of_role": breaks if looked else None}
 
 
 def write_results(run: RunDir) -> None:

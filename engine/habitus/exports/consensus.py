@@ -22,15 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 import habitus
+from habitus.analysis import OutcomeTable
 from habitus.content.writing import file_stems, write_text
 from habitus.errors import UsageError
 from habitus.exports.agreeing import Agreement, Tally, Wanted, choose, wanted_tables
 from habitus.exports.answers import Answers, read_answers
 from habitus.exports.tablefiles import Format, check_table, open_table
-from habitus.labelling import Labelling, VerdictNote, read_labelling
+from habitus.labelling import Labelling, VerdictNote, label_outcomes, read_labelling
 from habitus.records import JudgedItem
 from habitus.store import RunDir
 
+_OUTCOMES = "outcomes"
 _BREAK = "\n\n"  # between title and body of a post
 
 
@@ -95,6 +97,8 @@ def export_consensus(
         raise UsageError(f"{run.path} has answers of one model; a consensus needs two or more")
     planned = _plan(about, answers, options)
     _write(run, folder, planned, answers, options.form)
+    outcomes = label_outcomes(run)
+    file = _write_outcomes(outcomes, folder, options.form)
     tables = tuple(table.made for table in planned)
     notes = (*_notes(about, answers, options), *_unfinished(run, about))
     manifest = {
@@ -107,6 +111,7 @@ def export_consensus(
         "fields_left_out": list(answers.own),
         "stray_labels": answers.strays,
         "tables": [_as_json(table) for table in tables],
+        "outcomes": {"file": file, "rows": outcomes.as_json()},
         "notes": list(notes),
         "labelling": about.model_dump(mode="json"),
     }
@@ -157,6 +162,18 @@ def _write(
             for table, file in into:
                 codes = answers.codes[unit, :, table.wanted.verdict]
                 file.write([*about_unit, *(table.asked.labels[code - 1] for code in codes)])
+
+
+def _write_outcomes(outcomes: OutcomeTable, folder: Path, form: Format) -> str:
+    """What became of every answer and label, beside the tables; the name of the file."""
+    rows = outcomes.records()
+    columns = list(rows[0])
+    counts = [name for name in columns if isinstance(rows[0][name], int)]
+    file = f"{_OUTCOMES}.{form}"
+    with open_table(folder / file, columns, form, counts) as table:
+        for row in rows:
+            table.write([str(row[name]) for name in columns])
+    return file
 
 
 def _columns(answers: Answers) -> tuple[list[str], list[str]]:

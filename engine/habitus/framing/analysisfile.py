@@ -22,6 +22,7 @@ from habitus.content.fields import Line, Slug
 from habitus.statistics import Correlation, Covariance
 
 RowsOf = Literal["item", "norm"]
+MissingRule = Literal["exclude", "absent", "bounds"]
 Family = Literal["fit", "subset", "question"]
 NORM_FIELDS = ("state", "met")  # of an item, one for each norm: ``state.<norm>``
 
@@ -186,8 +187,13 @@ class ThresholdFile(ContentModel):
 
 
 class MissingFile(ContentModel):
-    """Rows without a label are left out and counted."""
+    """What becomes of rows without a label; they are counted in any case."""
 
+    rule: MissingRule = Field(
+        default="exclude",
+        description="exclude: left out; absent: a missing label is not the case; bounds: the range "
+        "from none of them the case to all of them, and no claim that an extreme does not bear",
+    )
     common: bool = Field(
         default=False, description="true: only clusters in which every level has a label"
     )

@@ -7,12 +7,13 @@ plain words; an empty one means that nothing stands against it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from habitus.framing.analysisfile import ThresholdFile
-from habitus.framing.frame import NOT_ASKED, SmallArray
+from habitus.framing.frame import MISSING, NOT_ASKED, SmallArray
 from habitus.framing.subsets import Part
 from habitus.statistics import IntArray
 
@@ -33,8 +34,25 @@ class Used:
     missing: IntArray
 
     @classmethod
-    def of(cls, part: Part, columns: tuple[SmallArray, ...], levels: int, *, common: bool) -> Used:
-        """Rows with labels; with ``common`` only clusters in which every level has one."""
+    def of(
+        cls,
+        part: Part,
+        columns: tuple[SmallArray, ...],
+        levels: int,
+        *,
+        common: bool = False,
+        fill: Mapping[int, int] | None = None,
+    ) -> Used:
+        """Rows with labels.
+
+        Args:
+            part: the rows of a subset.
+            columns: a label of each row of the frame, for each characteristic.
+            levels: how many levels there are.
+            common: only clusters in which every level has a label.
+            fill: what a missing label is taken for (1 or 0), by level; such rows are used, and
+                counted as missing all the same.
+        """
         found = np.stack([column[part.rows] for column in columns])
         asked = (found != NOT_ASKED).all(axis=0)
         judged = (found >= 0).all(axis=0)
@@ -45,6 +63,11 @@ class Used:
             judged &= np.asarray(there[:, wanted].all(axis=1))[part.group]
         counts = np.bincount(part.level[asked], minlength=levels)
         counts -= np.bincount(part.level[judged], minlength=levels)
+        if fill:
+            values = np.full(levels, MISSING, dtype=np.int8)
+            values[list(fill)] = list(fill.values())
+            found = np.where(found == MISSING, values[part.level], found)
+            judged = (found >= 0).all(axis=0)
         labels = tuple(column[judged] for column in found)
         return cls(part.level[judged], part.group[judged], labels, counts)
 

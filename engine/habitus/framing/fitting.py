@@ -23,6 +23,7 @@ from habitus.framing.estimability import (
 from habitus.framing.frame import SmallArray
 from habitus.framing.results import Comparison, Delta, DeltaComparison, Prevalence, Subset
 from habitus.framing.subsets import Part
+from habitus.framing.worstcase import at_worst
 from habitus.statistics import (
     BinaryRows,
     Estimate,
@@ -70,13 +71,10 @@ class Fitter:
     ) -> Fitted[Prevalence, Comparison]:
         """How often each level shows a characteristic."""
         used = self._used(part, (column,))
+        model = self._prevalence_model(used)
         rows, cases = _by_level(used, len(self.levels))
-        members = [np.flatnonzero(used.level == i) for i in range(len(self.levels))]
-        reasons = {
-            i: outcome_reason(rows[i], cases[i], used.clusters(member), self.rules.threshold)
-            for i, member in enumerate(members)
-        }
-        model = self._model(used, reasons)
+        if self.rules.missing.rule == "absent":  # they are in the fit, and counted as missing
+            rows = [n - int(missing) for n, missing in zip(rows, used.missing, strict=True)]
         within = tuple(
             Prevalence(
                 *(part.subset, name, level, rows[i], cases[i], int(used.missing[i])),
@@ -91,7 +89,23 @@ class Fitter:
             )
             for a, b in self._pairs()
         )
-        return model.fitted(part.subset, name, within, between)
+        found = model.fitted(part.subset, name, within, between)
+        if self.rules.missing.rule != "bounds" or not used.missing.any():
+            return found
+
+        def at(fill: Mapping[int, int]) -> Model:
+            filled = Used.of(part, (column,), len(self.levels), fill=fill)
+            return self._prevalence_model(filled)
+
+        return at_worst(found, self._pairs(), at)
+
+    def _prevalence_model(self, used: Used) -> Model:
+        rows, cases = _by_level(used, len(self.levels))
+        reasons = {}
+        for i, _ in enumerate(self.levels):
+            clusters = used.clusters(np.flatnonzero(used.level == i))
+            reasons[i] = outcome_reason(rows[i], cases[i], clusters, self.rules.threshold)
+        return self._model(used, reasons)
 
     def delta(
         self, part: Part, pair: tuple[str, str], columns: tuple[SmallArray, SmallArray]
@@ -102,16 +116,18 @@ class Fitter:
         counts = [Crossed.of(used, member) for member in members]
         reasons = self._delta_reasons(Crossed.of(used, np.arange(len(used.level))), counts)
         model = self._model(used, reasons)
+        rows = [found.total for found in counts]
+        if self.rules.missing.rule == "absent":
+            rows = [n - int(missing) for n, missing in zip(rows, used.missing, strict=True)]
         within = tuple(
             Delta(
-                *(part.subset, *pair, level, found.total),
+                *(part.subset, *pair, level, rows[i]),
                 *(found.rows[1], sum(found.effects), found.effects[1]),
                 **_values("delta", model.probability(i), model.reasons[i]),
                 missing=int(used.missing[i]),
             )
             for i, (level, found) in enumerate(zip(self.levels, counts, strict=True))
         )
-        rows = [found.total for found in counts]
         between = tuple(
             DeltaComparison(
                 *(part.subset, *pair, self.levels[a], self.levels[b]),
@@ -122,7 +138,9 @@ class Fitter:
         return model.fitted(part.subset, pair_name(*pair), within, between)
 
     def _used(self, part: Part, columns: tuple[SmallArray, ...]) -> Used:
-        return Used.of(part, columns, len(self.levels), common=self.rules.missing.common)
+        levels, missing = len(self.levels), self.rules.missing
+        fill = dict.fromkeys(range(levels), 0) if missing.rule == "absent" else {}
+        return Used.of(part, columns, levels, common=missing.common, fill=fill)
 
     def _pairs(self) -> list[tuple[int, int]]:
         """The later level first, so that differences are from the reference."""
@@ -133,10 +151,10 @@ class Fitter:
         few = whole.few(least.cases) if least.rows == "subset" and whole.total else ""
         return {i: few or found.reason(least) for i, found in enumerate(counts)}
 
-    def _model(self, used: Used, reasons: dict[int, str]) -> _Model:
+    def _model(self, used: Used, reasons: dict[int, str]) -> Model:
         good = [i for i, reason in reasons.items() if not reason]
         if not good:
-            return _Model(self, used, None, reasons)
+            return Model(self, used, None, reasons)
         kept = used.only(good)
         cause = kept.labels[0] if len(kept.labels) > 1 else None
         rows = BinaryRows(kept.labels[-1], kept.level, kept.group, cause)
@@ -144,12 +162,12 @@ class Fitter:
         correlation = gee.correlation if cause is None else gee.pairs_correlation
         options = GeeOptions(correlation, gee.covariance)
         try:
-            return _Model(self, used, self.engine.fit(rows, options), reasons)
+            return Model(self, used, self.engine.fit(rows, options), reasons)
         except NotEstimable as found:
-            return _Model(self, used, None, reasons | dict.fromkeys(good, str(found)))
+            return Model(self, used, None, reasons | dict.fromkeys(good, str(found)))
 
 
-class _Model:
+class Model:
     """A fit, or why there is none, as a probability or a delta for each level."""
 
     def __init__(

@@ -19,6 +19,7 @@ from habitus.framing.analysisfile import (
     AnalysisFile,
     CharacteristicFile,
     CompareFile,
+    MissingFile,
     QuestionFile,
 )
 from habitus.judges import JudgeFile, find_judge
@@ -63,6 +64,18 @@ def _problems(analysis: AnalysisFile, path: Path) -> Iterator[Found]:
         first.add(characteristic.id)
         yield from _characteristic_problems(characteristic, at, workspace_of(path))
     yield from _question_problems(analysis)
+    if problem := missing_problem(analysis.missing):
+        yield Found(("missing", "common"), problem, "leave one of them out")
+
+
+def missing_problem(missing: MissingFile) -> str:
+    """Why two choices about missing labels do not go together; empty where they do."""
+    if missing.common and missing.rule != "exclude":
+        return (
+            "'common' leaves out clusters in which a label is missing, and the rule "
+            f"{missing.rule!r} counts them"
+        )
+    return ""
 
 
 def _compare_problems(compare: CompareFile, at: Loc) -> Iterator[Found]:

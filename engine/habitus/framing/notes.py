@@ -114,14 +114,28 @@ def _codings(told: Told, used: frozenset[str]) -> Iterator[str]:
         yield f"the run has no labels of {', '.join(lacking)}: left out"
 
 
+def _missing(told: Told) -> Iterator[str]:
+    """The rule for missing labels."""
+    missing = told.analysis.missing
+    if missing.rule == "exclude":
+        common = ", and so are clusters in which a level has no label" if missing.common else ""
+        yield f"rows without a label are left out and counted as missing{common}"
+    elif missing.rule == "absent":
+        yield "missing labels (absent): they count as not the case; how many stands under missing"
+    else:
+        yield (
+            "missing labels (bounds): estimates leave them out; beside stands the range of the "
+            "share from none of them the case to all of them; intervals go from the lower limit of "
+            "the one to the upper limit of the other, and p is the larger of the two, 1 where they "
+            "lie on both sides: nothing is significant that is not so at both"
+        )
+        if told.paired:
+            yield "deltas leave rows without both labels out (exclude): they have no simple range"
+
+
 def _left_out(told: Told) -> Iterator[str]:
     frame = told.labels.frames[told.compare.rows]
-    common = (
-        ", and so are clusters in which a level has no label"
-        if told.analysis.missing.common
-        else ""
-    )
-    yield f"rows without a label are left out and counted as missing{common}"
+    yield from _missing(told)
     if frame.unanswered:
         yield f"{frame.unanswered:,} of {len(frame):,} rows have no answer to label"
     for name, count in told.division.left_out.items():

@@ -48,6 +48,8 @@ class Prevalence:
     """How often a level shows a characteristic; the test is of the probability .5.
 
     ``rows`` were judged, ``cases`` of them have the characteristic, ``missing`` more have no label.
+    ``lowest`` and ``highest`` are the shares of all rows if none and if all of the missing were cases;
+    None unless the rule for missing labels is ``bounds`` and some are.
     """
 
     subset: Subset
@@ -63,6 +65,8 @@ class Prevalence:
     q: float | None = None
     significant: bool | None = None
     reason: str = ""
+    lowest: float | None = None
+    highest: float | None = None
 
     @property
     def total(self) -> int:
@@ -74,7 +78,8 @@ class Prevalence:
 class Comparison:
     """Two levels: ``difference`` is the probability of the first less that of the second.
 
-    ``rows`` and ``missing`` count those of the two levels together.
+    ``rows`` and ``missing`` count those of the two levels together. ``lowest`` and ``highest`` are
+    the least and the most that the difference of shares can be, as in :class:`Prevalence`.
     """
 
     subset: Subset
@@ -90,6 +95,8 @@ class Comparison:
     reason: str = ""
     rows: int = 0
     missing: int = 0
+    lowest: float | None = None
+    highest: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from habitus.framing.movements import movements
-from habitus.framing.results import Framing, Subset
-from habitus.tables import UNDEFINED, TextTable, number, with_interval
+from habitus.framing.results import Comparison, Framing, Prevalence, Subset
+from habitus.tables import UNDEFINED, TextTable, number, with_interval, with_range
 
 _TESTED = ("p", "q", "sig.")
 _Q = "q: p corrected for many tests; *: q is significant"
@@ -69,7 +69,9 @@ def _ranking_table(framing: Framing, keys: Sequence[str]) -> TextTable:
 
 
 def _prevalence_table(framing: Framing, keys: Sequence[str]) -> TextTable:
-    columns = ("Characteristic", "Level", "probability", *_TESTED, "cases", "judged", "missing")
+    ranged, heads = _ranges(framing.prevalences)
+    columns = ("Characteristic", "Level", "probability", *heads, *_TESTED)
+    columns = (*columns, "cases", "judged", "missing")
     return _table(
         framing,
         ("how often", keys, columns, 2),
@@ -77,7 +79,7 @@ def _prevalence_table(framing: Framing, keys: Sequence[str]) -> TextTable:
         framing.prevalences,
         lambda found: (
             *(framing.characteristics[found.characteristic], found.level),
-            *(_interval(found, found.estimate), *_tested(found)),
+            *(_interval(found, found.estimate), *ranged(found), *_tested(found)),
             *(f"{found.cases:,}", f"{found.rows:,}", f"{found.missing:,} of {found.total:,}"),
             found.reason,
         ),
@@ -85,7 +87,8 @@ def _prevalence_table(framing: Framing, keys: Sequence[str]) -> TextTable:
 
 
 def _comparison_table(framing: Framing, keys: Sequence[str]) -> TextTable:
-    columns = ("Characteristic", "Levels", "difference", *_TESTED, "judged", "missing")
+    ranged, heads = _ranges(framing.comparisons, signed=True)
+    columns = ("Characteristic", "Levels", "difference", *heads, *_TESTED, "judged", "missing")
     return _table(
         framing,
         ("differences between levels", keys, columns, 2),
@@ -93,11 +96,26 @@ def _comparison_table(framing: Framing, keys: Sequence[str]) -> TextTable:
         framing.comparisons,
         lambda found: (
             *(framing.characteristics[found.characteristic], f"{found.first} - {found.second}"),
-            *(_interval(found, found.difference, signed=True), *_tested(found)),
+            *(_interval(found, found.difference, signed=True), *ranged(found), *_tested(found)),
             *(f"{found.rows:,}", f"{found.missing:,} of {found.rows + found.missing:,}"),
             found.reason,
         ),
     )
+
+
+def _ranges(
+    records: Iterable[Prevalence | Comparison], *, signed: bool = False
+) -> tuple[Callable[[Prevalence | Comparison], tuple[str, ...]], tuple[str, ...]]:
+    """The cells and headings of the ranges that missing labels allow, where there are any."""
+    if all(found.lowest is None for found in records):
+        return lambda _: (), ()
+
+    def cells(found: Prevalence | Comparison) -> tuple[str, ...]:
+        if found.lowest is None or found.highest is None:
+            return ("",)
+        return (with_range(found.lowest, found.highest, None, signed=signed),)
+
+    return cells, ("range",)
 
 
 def _delta_table(framing: Framing, keys: Sequence[str]) -> TextTable:

@@ -20,22 +20,34 @@ from habitus.framing.results import TABLES, Framing, flat
 from habitus.tables import Value, csv_text
 
 
-def framings_json(framings: Sequence[Framing]) -> dict[str, Any]:
-    """All results as plain data; undefined is None."""
+def framings_json(
+    framings: Sequence[Framing], beside: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+) -> dict[str, Any]:
+    """All results as plain data; undefined is None.
+
+    ``beside`` holds tables of the whole run by name, a mapping a row: what became of all labels.
+    """
     return {
         "synthetic": any(f.synthetic for f in framings),
         "results": [_json(f) for f in framings],
+        **{name: [dict(row) for row in rows] for name, rows in (beside or {}).items()},
     }
 
 
-def write_framings(framings: Sequence[Framing], folder: Path) -> list[Path]:
-    """Write ``results.json``, and for each result its tables in a folder of its id.
+def write_framings(
+    framings: Sequence[Framing],
+    folder: Path,
+    beside: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+) -> list[Path]:
+    """Write ``results.json``, for each result its tables in a folder of its id, and what is beside.
 
     Raises:
         UsageError: a file cannot be written.
     """
-    text = json.dumps(framings_json(framings), ensure_ascii=False, allow_nan=False, indent=1)
+    found = framings_json(framings, beside)
+    text = json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)
     files = {folder / "results.json": text + "\n"}
+    files |= {folder / f"{name}.csv": _csv(rows) for name, rows in (beside or {}).items() if rows}
     for framing in framings:
         for name, content in _files(framing).items():
             files[folder / framing.id / name] = content

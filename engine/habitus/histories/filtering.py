@@ -58,12 +58,23 @@ class SessionFilter:
         return not attempt.rejected_for or (self.rules.report_only and held)
 
     async def _attempt(self, portrait: Portrait, plan: SessionPlan, number: int) -> Attempt:
-        attempt = await self.simulator.simulate(portrait, plan, number)
+        attempt = _as_planned(await self.simulator.simulate(portrait, plan, number), plan)
         if attempt.outcome is Outcome.OK:
             check = await self.verifier.check(portrait, attempt)
             attempt = attempt.model_copy(update={"check": check})
         reasons = tuple(_reasons(attempt, self.rules))
         return attempt.model_copy(update={"rejected_for": reasons})
+
+
+def _as_planned(attempt: Attempt, plan: SessionPlan) -> Attempt:
+    """An attempt as it may be kept: one that does not begin with its opener, word for word, is none."""
+    said = attempt.turns[0].text if attempt.turns else plan.text
+    if said == plan.text and (attempt.turns or attempt.outcome is not Outcome.OK):
+        return attempt
+    reason = "the session does not begin with its opener word for word"
+    return attempt.model_copy(
+        update={"outcome": Outcome.ERROR, "reason": reason, "turns": (), "end": "failed"}
+    )
 
 
 def decide(attempts: Sequence[Attempt], rules: FilterRules) -> tuple[Attempt, ...]:

@@ -21,6 +21,8 @@ from habitus.content import ContentModel, Found, load
 
 _SLOTS = {"demonym": "demonyms", "country": "countries", "religion": "religions", "faith": "faiths"}
 _SLOT = re.compile(r"\{(\w+)\}")
+#: Of a pattern: each gap, and each slot that holds words of one another, is tried in every way.
+MOST_WORDS, MOST_GAPS, MOST_SLOTS = 12, 3, 3
 _GAP = r"(?:[\w'-]+,?\s+){0,2}"
 _SHORT = {  # written out in the file, contracted in people's mouths
     ("i", "am"): r"(?:i\s+am|i'?m)",
@@ -93,7 +95,7 @@ class Lexicon(ContentModel):
     def _token(self, word: str) -> str:
         if word == "{gap}":
             return _GAP
-        return "(?:" + "|".join(map(self._alternative, word.split("|"))) + ")"
+        return "(?:" + "|".join(map(self._alternative, _different(word.split("|")))) + ")"
 
     def _alternative(self, word: str) -> str:
         parts = re.split(r"(\{\w+\})", word)  # literal, slot, literal, ...
@@ -109,10 +111,21 @@ def load_lexicon(path: Path) -> Lexicon:
 def check_lexicon(lexicon: Lexicon) -> Iterator[Found]:
     """Problems that the types do not show."""
     for index, pattern in enumerate(lexicon.patterns):
+        gaps = pattern.count("{gap}")
+        slots = len(_SLOT.findall(pattern)) - gaps
+        if len(pattern.split()) > MOST_WORDS or gaps > MOST_GAPS or slots > MOST_SLOTS:
+            what = (
+                f"a pattern has at most {MOST_WORDS} words, {MOST_GAPS} gaps and {MOST_SLOTS} slots"
+            )
+            yield Found(("patterns", index), what, "longer ones take too long to search for")
         for slot in _SLOT.findall(pattern):
             if slot not in {*_SLOTS, "gap"}:
                 known = ", ".join(f"{{{name}}}" for name in (*_SLOTS, "gap"))
                 yield Found(("patterns", index), f"unknown slot {{{slot}}}", f"known: {known}")
+
+
+def _different(words: Iterable[str]) -> Iterable[str]:
+    return {word.casefold(): word for word in words}.values()
 
 
 def _plain(text: str) -> str:

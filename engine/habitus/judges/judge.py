@@ -19,6 +19,7 @@ from habitus.agents import (
     verdicts_schema,
 )
 from habitus.content import Prompt, find, load, read_prompt
+from habitus.content.places import beside
 from habitus.errors import ContentError, NotFoundError, Place, Problem, UsageError
 from habitus.judges.asking import Asking, AskingAll, Labelled, Ready, answer_of, labelled, room
 from habitus.judges.examples import ExamplesFile, load_examples
@@ -245,11 +246,11 @@ def load_judge(path: Path) -> Judge:
         ContentError: anything that is wrong in one of the files, with its place.
     """
     file = load(path, JudgeFile, check_judge)
-    beside = path.with_name("examples.yaml")
-    examples = load_examples(beside, file) if beside.is_file() else None
+    pool = beside(path, "examples.yaml")
+    examples = load_examples(pool, file) if pool.is_file() else None
     names = placeholders(file, with_examples=examples is not None)
-    prompt = read_prompt(path.with_name("prompt.md"), names)
-    return Judge(file, prompt, examples, _read_batch(path.with_name("batch.md"), file))
+    prompt = read_prompt(beside(path, "prompt.md"), names)
+    return Judge(file, prompt, examples, _read_batch(beside(path, "batch.md"), file))
 
 
 def _read_batch(path: Path, file: JudgeFile) -> Prompt | None:

@@ -13,7 +13,8 @@ package does not know what labels are counted for.
 from habitus.labelling.answering import AnsweringJob, AnswerPrompt, find_answer_prompt
 from habitus.labelling.counts import AnswerCount, LabelCount, count_answers, count_labels
 from habitus.labelling.job import LabellingJob
-from habitus.labelling.note import Labelling, VerdictNote, read_labelling
+from habitus.labelling.note import Labelling, VerdictNote, read_labelling, refuse_later
+from habitus.labelling.outcomes import label_outcomes
 from habitus.labelling.posts import Categories, PostSource, write_categories
 from habitus.labelling.sources import Columns, Source, open_source
 from habitus.labelling.tasks import Manner, Task, make_tasks
@@ -35,8 +36,10 @@ __all__ = [
     "count_answers",
     "count_labels",
     "find_answer_prompt",
+    "label_outcomes",
     "make_tasks",
     "open_source",
     "read_labelling",
+    "refuse_later",
     "write_categories",
 ]

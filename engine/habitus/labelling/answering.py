@@ -14,7 +14,7 @@ from typing import Any
 
 from habitus.content import Prompt, find, read_prompt
 from habitus.corpora import question_of
-from habitus.labelling.note import ITEMS, Labelling, capped, keep_labelling
+from habitus.labelling.note import ITEMS, AnswersConfig, Labelling, capped, keep_labelling
 from habitus.labelling.posts import PostSource
 from habitus.models import Caps, ChatModel, ModelEntry
 from habitus.records import JudgedItem, Outcome, Request, Sampling, derive_seed, rubric_first
@@ -81,6 +81,11 @@ class AnsweringJob:
             "models": {name: e.model_dump(mode="json") for name, e in self.models.items()},
             **capped(self.caps),
         }
+
+    @property
+    def kept(self) -> type[AnswersConfig]:
+        """What the configuration is as it is read back."""
+        return AnswersConfig
 
     @property
     def manifest(self) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from habitus.labelling.note import (
     ITEMS,
     LABELS,
     Labelling,
+    LabelsConfig,
     VerdictNote,
     capped,
     keep_labelling,
@@ -67,6 +68,11 @@ class LabellingJob:
             "models": {name: e.model_dump(mode="json") for name, e in self.models.items()},
             **capped(self.caps),
         }
+
+    @property
+    def kept(self) -> type[LabelsConfig]:
+        """What the configuration is as it is read back."""
+        return LabelsConfig
 
     @property
     def manifest(self) -> Mapping[str, Any]:

@@ -7,13 +7,13 @@ note.verdicts, note.made_up
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from habitus.errors import StoreError
-from habitus.models import Caps
-from habitus.running import read_made_up
+from habitus.models import Caps, ModelEntry
+from habitus.running import read_made_up, refuse_unknown
 from habitus.store import RunDir
 
 ITEMS, LABELS = "items", "labels"  # tables of records
@@ -53,6 +53,36 @@ class Labelling(BaseModel):
     verdicts: tuple[VerdictNote, ...] = ()
 
 
+class LabelsConfig(BaseModel):
+    """``experiment.json`` of a run of labels."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["labels"]
+    items: str
+    seed: int
+    judges: list[dict[str, Any]]
+    models: dict[str, ModelEntry]
+    limits: Caps = Field(default_factory=Caps)
+
+
+class AnswersConfig(BaseModel):
+    """``experiment.json`` of a run of answers to posts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["answers"]
+    posts: str
+    prompt: list[list[str]]
+    seed: int
+    temperature: float | None
+    top_p: float | None
+    max_tokens: int | None
+    keep_cut: bool
+    models: dict[str, ModelEntry]
+    limits: Caps = Field(default_factory=Caps)
+
+
 def capped(caps: Caps) -> dict[str, Any]:
     """What the configuration of a run says of its caps; nothing where it has none."""
     return {"limits": caps.model_dump(mode="json")} if caps.limits else {}
@@ -75,12 +105,24 @@ def read_labelling(run: RunDir) -> Labelling:
     """What a run of labels says of itself.
 
     Raises:
-        StoreError: it is none, or the file is damaged.
+        StoreError: it is none, the file is damaged, or a later version made it.
     """
     path = run.path / _FILE
     try:
-        return Labelling.model_validate_json(path.read_bytes())
+        note = Labelling.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         raise StoreError(f"{run.path} holds no labels; `habitus judge` makes them") from None
     except ValueError as error:
         raise StoreError(f"{path} is damaged ({type(error).__name__}); judge again") from None
+    refuse_later(run)
+    return note
+
+
+def refuse_later(run: RunDir) -> None:
+    """Refuse a run of labels, or of answers, that holds what only a later version knows.
+
+    Raises:
+        StoreError: with what it is, and what to do.
+    """
+    kind = AnswersConfig if run.config.get("kind") == "answers" else LabelsConfig
+    refuse_unknown(run, kind, run.config)

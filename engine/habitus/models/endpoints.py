@@ -23,13 +23,13 @@ from habitus import __version__
 from habitus.errors import ModelError
 from habitus.models.clock import Clock, SystemClock
 from habitus.models.entry import Opening
+from habitus.models.keys import Secret
 from habitus.models.scheduling import Gate
 
 if TYPE_CHECKING:
     import aiohttp
 
 MAX_BODY = 16 * 2**20
-SHORTEST_KEY = 12  # characters; what is shorter is a word for "no key"
 _KEEP_ALIVE = 60.0
 _CONNECT_TIMEOUT = 30.0
 
@@ -58,8 +58,7 @@ class Endpoint:
         self.clock = clock or SystemClock()
         self.gate = Gate(concurrency, self.clock)
         self._key = key
-        # A word such as EMPTY that stands for no key is no secret, and may stand in any answer.
-        self._secret = key if key and len(key) >= SHORTEST_KEY else ""
+        self._secret = Secret(key)
         self._address = f"{base_url}/chat/completions"
         self._users = 0
         self._session: aiohttp.ClientSession | None = None
@@ -81,7 +80,7 @@ class Endpoint:
 
     def hide(self, text: str) -> str:
         """A text of the server without the key, should it repeat it."""
-        return text.replace(self._secret, "[key]") if self._secret else text
+        return self._secret.hidden_text(text)
 
     async def post(self, body: bytes, seconds: float) -> Answer:
         """Send one request; ``seconds`` bound connecting and reading."""
@@ -107,9 +106,7 @@ class Endpoint:
         except (aiohttp.ClientError, OSError):
             return Answer(fault="connection")
         # Before anything is read or cut: half a key in a cut text would not be found again.
-        if self._secret and self._secret.encode() in answer.body:
-            return replace(answer, body=answer.body.replace(self._secret.encode(), b"[key]"))
-        return answer
+        return replace(answer, body=self._secret.hidden(answer.body))
 
     def _open(self) -> aiohttp.ClientSession:
         import aiohttp  # noqa: PLC0415

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -19,12 +20,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from habitus.content import ContentModel, Document, load, read_yaml
-from habitus.content.models import from_document
+from habitus.content.models import NOT_SHOWN, from_document
 from habitus.errors import ModelError, NotFoundError
 from habitus.models.clock import Clock, SystemClock
+from habitus.models.keys import looks_like_key, texts_in
 from habitus.models.model import CallLog, ChatModel
 from habitus.models.quirks import Quirks
 from habitus.records import Usage
@@ -56,6 +59,44 @@ FACTORIES: Mapping[str, tuple[str, str]] = {
 }
 
 Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+_KEY_FILE = r"^(~/|/).+$"
+
+
+def _no_key(value: Any) -> Any:
+    """Refuse what looks like a key, without showing it: entries are stored, printed and passed on."""
+    if any(map(looks_like_key, texts_in(value))):
+        what = "holds what looks like a key; keep it in a variable of the environment or in a file"
+        raise PydanticCustomError(
+            NOT_SHOWN, f"{what}, and name that in api_key_env or api_key_file"
+        )
+    return value
+
+
+def _variable(text: str) -> str:
+    _no_key(text)
+    if not re.match(_VARIABLE, text):
+        raise PydanticCustomError(
+            NOT_SHOWN, "must be the name of a variable of the environment, not the key itself"
+        )
+    return text
+
+
+def _key_file(text: str) -> str:
+    _no_key(text)
+    if not re.match(_KEY_FILE, text) or "\0" in text:
+        raise PydanticCustomError(
+            NOT_SHOWN, "must be the path of a file, from the root (/...) or from home (~/...)"
+        )
+    return text
+
+
+KeyVariable = Annotated[
+    str, AfterValidator(_variable), WithJsonSchema({"type": "string", "pattern": _VARIABLE})
+]
+KeyFile = Annotated[
+    str, AfterValidator(_key_file), WithJsonSchema({"type": "string", "pattern": _KEY_FILE})
+]
 
 
 class Price(ContentModel):
@@ -84,6 +125,8 @@ class Price(ContentModel):
 class ModelEntry(ContentModel):
     """One entry under ``models:`` of an experiment file.
 
+    The key of a server is in the variable ``api_key_env`` of the environment or on the one line of
+    the file ``api_key_file``; see ``habitus.models.keys``.
     ``timeout`` is in seconds and covers all tries of a call and the waits between them, not the
     wait for a free slot. ``concurrency`` is the largest number of requests in flight. ``extra``
     is added to the body of every request. ``options`` belong to the backends that are no server;
@@ -91,28 +134,35 @@ class ModelEntry(ContentModel):
     """
 
     backend: Backend
-    model: str = ""
+    model: Annotated[str, AfterValidator(_no_key)] = ""
     base_url: str | None = None
-    api_key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    api_key_env: KeyVariable | None = None
+    api_key_file: KeyFile | None = None
     context_length: Annotated[int, Field(gt=0)] | None = None
     concurrency: Annotated[int, Field(ge=1, le=4096)] = 16
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 600.0
     retries: Annotated[int, Field(ge=0, le=50)] = 6
     quirks: Quirks = Quirks()
     price: Price | None = None
-    extra: dict[str, Any] = Field(default_factory=dict)
-    options: dict[str, Any] = Field(default_factory=dict)
+    extra: Annotated[dict[str, Any], AfterValidator(_no_key)] = Field(default_factory=dict)
+    options: Annotated[dict[str, Any], AfterValidator(_no_key)] = Field(default_factory=dict)
 
     @field_validator("base_url")
     @classmethod
     def _reachable(cls, url: str | None) -> str | None:
         if url is None:
             return None
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            raise PydanticCustomError(NOT_SHOWN, "must be an address") from None
+        if "@" in parts.netloc or "?" in url or "#" in url:
+            raise PydanticCustomError(
+                NOT_SHOWN, "must hold no user, password or query; name the key in api_key_env"
+            )
+        _no_key(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ValueError("must be an address such as https://host/v1")
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise ValueError("must hold no user, password or query; name the key in api_key_env")
         if parts.path.rstrip("/").endswith("/chat/completions"):
             raise ValueError("must end before /chat/completions")
         return url.rstrip("/")
@@ -133,8 +183,10 @@ class ModelEntry(ContentModel):
             raise ValueError("backend openai needs base_url, for instance https://host/v1")
         if self.backend == "openai" and not self.model:
             raise ValueError("backend openai needs model, the name the server knows it by")
-        if self.backend != "openai" and (self.base_url or self.api_key_env):
-            raise ValueError(f"backend {self.backend} takes no base_url or api_key_env")
+        if self.backend != "openai" and (self.base_url or self.api_key_env or self.api_key_file):
+            raise ValueError(f"backend {self.backend} takes no base_url or key")
+        if self.api_key_env and self.api_key_file:
+            raise ValueError("give api_key_env or api_key_file, not both")
         return self
 
     def identity(self, name: str) -> str:

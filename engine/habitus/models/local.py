@@ -23,7 +23,9 @@ from pydantic import Field, ValidationError
 
 from habitus.content import ContentModel
 from habitus.errors import ModelError
+from habitus.models.controls import LIKELY
 from habitus.models.entry import ModelEntry, Opening
+from habitus.models.gguf import control_tokens
 from habitus.models.grammar import UnsupportedSchemaError, compact_grammar
 from habitus.models.llamacpp import Engine, EngineAnswer, EngineSettings
 from habitus.models.reading import Read, read_completion
@@ -71,7 +73,8 @@ class LocalModel:
         self._engine = engine
         self._seat = Seat(engine)
         shown = entry.model or engine.settings.path.name
-        self._encoder = Encoder(shown, {**PLAIN_SAMPLING, **entry.extra}, entry.quirks)
+        tokens = control_tokens(engine.settings.path) or LIKELY
+        self._encoder = Encoder(shown, {**PLAIN_SAMPLING, **entry.extra}, entry.quirks, tokens)
         self._grammars: dict[bytes, str] = {}
 
     @property

@@ -21,6 +21,7 @@ from habitus.errors import ModelError
 from habitus.models.context import listed_length
 from habitus.models.endpoints import Answer, Endpoint, endpoint_for
 from habitus.models.entry import ModelEntry, Opening
+from habitus.models.keys import read_key
 from habitus.models.quirks import Quirks
 from habitus.models.reading import Read, error_inside, read_completion
 from habitus.models.rejections import Rejection, learn, read_rejection
@@ -83,9 +84,8 @@ class OpenAIModel:
         """Ask, again where that helps, and say how it ended."""
         call = _Call(left=self._entry.timeout)
         while True:
-            encoder = self._encoder
-            outgoing = encoder.encode(request)
-            answer = await self._once(outgoing, call)
+            sent = await self._once(request, call)
+            encoder, outgoing, answer = sent.encoder, sent.outgoing, sent.answer
             judged = _judge(answer, encoder.quirks, outgoing)
             if judged.rejection and self._learned(judged.rejection, request, outgoing, encoder):
                 call.learned += 1
@@ -94,10 +94,12 @@ class OpenAIModel:
             if not judged.again or not await self._patient(answer, call):
                 return self._reply(judged, outgoing, call)
 
-    async def _once(self, outgoing: Outgoing, call: _Call) -> Answer:
-        """One request on the wire."""
+    async def _once(self, request: Request, call: _Call) -> _Sent:
+        """One request on the wire, written when its turn has come: by what is known then."""
         clock = self._endpoint.clock
         async with self._endpoint.gate.slot() as slot:
+            encoder = self._encoder
+            outgoing = encoder.encode(request)
             began = clock.now()
             answer = await self._endpoint.post(outgoing.body, max(call.left, _LEAST_TIME))
             call.latency = clock.now() - began
@@ -107,7 +109,7 @@ class OpenAIModel:
                 slot.congested()
             elif answer.status == 200:
                 slot.succeeded()
-        return answer
+        return _Sent(encoder, outgoing, answer)
 
     async def _patient(self, answer: Answer, call: _Call) -> bool:
         """Wait before another try; False when tries or time are used up."""
@@ -150,6 +152,15 @@ class OpenAIModel:
             waited=call.waited,
             raw=hide(read.raw),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What was sent, by which encoder, and the answer."""
+
+    encoder: Encoder
+    outgoing: Outgoing
+    answer: Answer
 
 
 @dataclass(slots=True)
@@ -196,18 +207,12 @@ def _judge(answer: Answer, quirks: Quirks, outgoing: Outgoing) -> _Judged:
 
 
 def open_openai(name: str, entry: ModelEntry, opening: Opening) -> OpenAIModel:
-    """The backend of an entry; the key is read from the environment here and nowhere else.
+    """The backend of an entry; its key is read here and nowhere else.
 
     Raises:
-        ModelError: the variable that should hold the key is not set, or its value cannot be one.
+        ModelError: there is no key where the entry says, or it cannot be one.
     """
-    key = None
-    if entry.api_key_env is not None:
-        key = opening.environ.get(entry.api_key_env, "").strip()
-        if not key:
-            raise ModelError(f"model {name!r}: environment variable {entry.api_key_env} is not set")
-        if not key.isprintable() or not key.isascii():
-            raise ModelError(f"model {name!r}: {entry.api_key_env} does not hold a usable key")
+    key = read_key(name, entry, opening)
     if entry.base_url is None:
         raise ModelError(f"model {name!r}: backend openai needs base_url")
     endpoint = endpoint_for(opening, entry.base_url, key, entry.concurrency)

@@ -34,6 +34,10 @@ class Quirks(ContentModel):
     such as ``[THINK]``, is taken as it stands.
     ``opening``: the user turn put first where turns must alternate and an assistant turn comes
     first.
+    ``control_tokens``: what becomes of words in texts that are, or look like, control tokens of a
+    model (see ``habitus.models.controls``): by default they are ``broken`` up, so that they are
+    text for servers that read them anywhere; ``sent``: they are sent as they are, for a server
+    that is known to take texts as texts.
     """
 
     system_role: bool = True
@@ -46,6 +50,8 @@ class Quirks(ContentModel):
     think_tags: tuple[Word, ...] = ("think",)
     structured: Structured = "json_schema"
     strict: bool = True
+    # None and not "broken", so that runs made before it was there go on.
+    control_tokens: Literal["broken", "sent"] | None = None
 
 
 def fits(messages: Iterable[Message], quirks: Quirks, after: str | None = None) -> bool:

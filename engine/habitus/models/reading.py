@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from habitus.content.visible import has_words
 from habitus.models.quirks import Quirks
 from habitus.models.thinking import split_thinking
 from habitus.models.wire import clean_text
@@ -122,7 +123,7 @@ def _outcome(
         return Outcome.REFUSED, clean_text(f"refusal: {refusal.strip()}"[:_LONGEST_REASON])
     if end in _BROKEN:
         return Outcome.ERROR, f"finish {end}"
-    empty = not text.strip()
+    empty = not has_words(text)
     if end in _CUT or not finished or (empty and reasoning):
         return Outcome.TRUNCATED, _cut_reason(
             end, finished, only_reasoning=empty and bool(reasoning)

@@ -11,16 +11,48 @@ The wrapper knows nothing of backends or of how the log keeps things.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from habitus.models.model import CallLog, ChatModel
 from habitus.models.quirks import Quirks
-from habitus.models.spending import Purse
+from habitus.models.spending import Budget, Purse
 from habitus.records import Outcome, Reply, Request, call_key
 
 ALIKE = 20
+#: What differs between failures that are alike: ids of requests, seconds, tries.
+_VARIABLE = re.compile(r"[0-9a-fA-F-]{8,}|(?!\b[45][0-9]{2}\b)[0-9]+")
+
+
+@dataclass(slots=True)
+class Alike:
+    """What calls of one kind came to so far: whether all of them failed, and for one reason.
+
+    A kind is a stage and a role in it. Reasons are alike when they differ in numbers and ids only
+    (not in the code of HTTP); ``reason`` is the first, as it came.
+    """
+
+    what: str
+    calls: int = 0
+    reason: str = ""
+    _plain: str = ""
+    _mixed: bool = False
+
+    def returned(self, reply: Reply) -> None:
+        """Count a reply, made or found."""
+        if reply.outcome is not Outcome.ERROR:
+            self._mixed = True
+            return
+        plain = _VARIABLE.sub("#", reply.reason)
+        if not self.reason:
+            self._plain, self.reason = plain, f"{reply.outcome}: {reply.reason}"
+        self._mixed = self._mixed or plain != self._plain
+
+    def failing(self, after: int) -> bool:
+        """Whether at least ``after`` calls were made and every one failed for one reason."""
+        return self.calls >= after and not self._mixed and bool(self.reason)
 
 
 @dataclass(slots=True)
@@ -41,31 +73,33 @@ class Counters:
     completion: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    kinds: dict[str, Alike] = field(default_factory=dict)
 
-    def made(self, reply: Reply) -> None:
+    def made(self, reply: Reply, what: str = "") -> None:
         """Count a call that was made."""
         self.calls += 1
+        self.kinds.setdefault(what, Alike(what)).calls += 1
         self.attempts += reply.attempts
         self.waited += reply.waited
         self.prompt += reply.usage.prompt or 0
         self.cached += reply.usage.cached or 0
         self.completion += reply.usage.completion or 0
 
-    def returned(self, reply: Reply) -> None:
+    def returned(self, reply: Reply, what: str = "") -> None:
         """Count a reply, made or found."""
+        self.kinds.setdefault(what, Alike(what)).returned(reply)
         self.hits += reply.stored
         self.outcomes[reply.outcome] += 1
         if reply.reason:
             self.reasons[f"{reply.outcome}: {reply.reason}"] += 1
 
-    def failing_alike(self, after: int = ALIKE) -> str | None:
-        """The reason, when all of at least ``after`` calls ended in ``error`` for the same one.
+    def failing_alike(self, after: int = ALIKE) -> Alike | None:
+        """The kind of which at least the first ``after`` calls all ended in ``error``, alike.
 
-        A run can stop early on it: the next call will fail as well.
+        A run can stop early on it: the next call will fail as well. Stages and roles are held
+        apart, as a model that plays several may fail in one of them only.
         """
-        if self.calls < after or self.outcomes.total() != self.outcomes[Outcome.ERROR]:
-            return None
-        return next(iter(self.reasons)) if len(self.reasons) == 1 else None
+        return next((found for found in self.kinds.values() if found.failing(after)), None)
 
 
 class Recorded:
@@ -95,6 +129,11 @@ class Recorded:
         return self._model.name
 
     @property
+    def budget(self) -> Budget | None:
+        """What the models of the run may spend together, where it is capped."""
+        return self._purse.budget if self._purse else None
+
+    @property
     def quirks(self) -> Quirks | None:
         """The quirks in force, where the backend learns any."""
         found = getattr(self._model, "quirks", None)
@@ -119,7 +158,7 @@ class Recorded:
                 reply = reply and replace(reply, stored=True)
             else:
                 reply = self._stored(key, request) or await self._ask(key, request)
-        self.counters.returned(reply)
+        self.counters.returned(reply, _kind(request))
         return reply
 
     def _stored(self, key: bytes, request: Request) -> Reply | None:
@@ -136,7 +175,7 @@ class Recorded:
         reply = None
         try:
             answer = replace(await self._paid(request), key=key, stored=False)
-            self.counters.made(answer)
+            self.counters.made(answer, _kind(request))
             await self._log.add(key, request, answer, self.name)
             reply = answer
         finally:
@@ -156,3 +195,8 @@ class Recorded:
             if self._purse and held:
                 self._purse.settle(held, answer)
         return answer
+
+
+def _kind(request: Request) -> str:
+    """The stage and the role that a call is for."""
+    return ", ".join(filter(None, (request.stage, str(request.context.get("role", "")))))

@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator
 
 from habitus.content import ContentModel
+from habitus.content.visible import has_words
 from habitus.errors import ModelError
 from habitus.models.entry import ModelEntry, Opening
 from habitus.records import Outcome, Reply, Request, Usage
@@ -110,7 +111,7 @@ class ScriptedModel:
         reply = self._script(request)
         if isinstance(reply, str):
             reply = Reply(Outcome.OK, reply)
-        if reply.ok and not reply.text.strip():
+        if reply.ok and not has_words(reply.text):
             reply = replace(reply, outcome=Outcome.UNPARSED, reason="empty")
         if reply.usage == Usage():
             prompt = sum(message.text.count(" ") + 1 for message in request.all_messages)

@@ -27,6 +27,7 @@ from pydantic import Field
 
 from habitus.content import ContentModel
 from habitus.errors import HabitusError, UsageError
+from habitus.models.controls import most_added
 from habitus.models.entry import ModelEntry, Money, Price
 from habitus.records import Outcome, Reply, Request, Usage
 
@@ -134,7 +135,7 @@ class Purse:
         """The bound of one call: ``more`` are bytes beside its messages."""
         prompt = TEMPLATE_TOKENS + more
         for text in texts:
-            prompt += MESSAGE_TOKENS + len(text.encode("utf-8", "surrogatepass"))
+            prompt += MESSAGE_TOKENS + len(text.encode("utf-8", "surrogatepass")) + most_added(text)
         written = max_tokens or self.context_length or UNKNOWN_ANSWER
         return self.charge(Usage(prompt, written, 0), 1)
 
@@ -178,6 +179,10 @@ class Budget:
     def spent(self) -> dict[str, float]:
         """What is charged, by cap; money in its currency."""
         return {cap: _shown(cap, amount) for cap, amount in self._spent.items()}
+
+    def most(self) -> dict[str, float]:
+        """The caps; money in its currency."""
+        return {cap: _shown(cap, amount) for cap, amount in self._limits.items()}
 
     def charge(self, took: Amount) -> None:
         """Charge what was spent before."""
@@ -257,7 +262,7 @@ def check_prices(caps: Caps, entries: Mapping[str, ModelEntry]) -> None:
     """
     if not caps.cost:
         return
-    unknown = [n for n, e in entries.items() if e.price is None and e.backend in _BILLED]
+    unknown = [n for n, e in entries.items() if e.price is None and is_billed(e)]
     if unknown:
         raise UsageError(
             f"money is capped, but no price is known for {', '.join(unknown)}: give the entry a "
@@ -271,6 +276,11 @@ def check_prices(caps: Caps, entries: Mapping[str, ModelEntry]) -> None:
                 f"money is capped in {', '.join(caps.cost)}, but {name} is priced in "
                 f"{price.currency}: cap that as well"
             )
+
+
+def is_billed(entry: ModelEntry) -> bool:
+    """Whether somebody else may bill for a model, so that without a price its cost is not known."""
+    return entry.backend in _BILLED
 
 
 def answered_unseen(reply: Reply) -> bool:

@@ -36,6 +36,7 @@ from typing import Any
 import orjson
 
 from habitus.errors import ModelError
+from habitus.models.controls import ControlTokens, structural
 from habitus.models.entry import ModelEntry, Opening
 from habitus.models.quirks import rewrite
 from habitus.models.reading import Read, read_completion
@@ -98,6 +99,7 @@ class VllmModel:
         self._entry = entry
         self._engine = engine
         self._seat = Seat(engine)
+        self._tokens: ControlTokens | None = None
         self._numbers = itertools.count()
         chosen = "concurrency" in entry.model_fields_set
         self._places = asyncio.Semaphore(entry.concurrency if chosen else engine.most)
@@ -133,6 +135,9 @@ class VllmModel:
         asked = request.all_messages
         fitting = tuple(Message(m.role, clean_text(m.text)) for m in rewrite(asked, quirks))
         tokenizer = await self._engine.tokenizer()
+        if quirks.control_tokens != "sent":
+            self._tokens = self._tokens or tokens_of(tokenizer)
+            fitting = tuple(map(self._tokens.message, fitting))
         text = tokenizer.apply_chat_template(
             [{"role": m.role, "content": m.text} for m in fitting],
             tokenize=False,
@@ -194,6 +199,14 @@ class VllmModel:
         if prompt.changed is not None:
             sent["messages"] = [{"role": m.role, "content": m.text} for m in prompt.changed]
         return sent
+
+
+def tokens_of(tokenizer: Any) -> ControlTokens:
+    """What a tokenizer of transformers finds anywhere in a text, as a filled chat template is."""
+    added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+    template = str(getattr(tokenizer, "chat_template", "") or "")
+    chosen = [str(t) for t in added if t.special or structural(str(t), template)]
+    return ControlTokens([*chosen, *getattr(tokenizer, "all_special_tokens", ())])
 
 
 def _asked(request: Request, extra: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from habitus.models.controls import LIKELY, NONE, ControlTokens
 from habitus.models.quirks import Quirks, fits, rewrite
 from habitus.records import Message, Prefix, Request, Schema
 
@@ -53,10 +54,20 @@ class _Beginning:
 
 
 class Encoder:
-    """Writes the requests of one model under one set of quirks."""
+    """Writes the requests of one model under one set of quirks.
 
-    def __init__(self, model: str, extra: Mapping[str, Any], quirks: Quirks) -> None:
+    ``tokens`` are the model's control tokens, which no text of a message may hold.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        extra: Mapping[str, Any],
+        quirks: Quirks,
+        tokens: ControlTokens = LIKELY,
+    ) -> None:
         self.quirks = quirks
+        self._tokens = NONE if quirks.control_tokens == "sent" else tokens
         self._fixed = {"model": model, **extra}
         self._never = {*quirks.omit, *(["temperature"] if quirks.temperature == "fixed" else [])}
         self._beginnings: dict[bytes, _Beginning] = {}
@@ -77,18 +88,25 @@ class Encoder:
     def _messages(self, request: Request) -> tuple[bytes, Sequence[Message] | None]:
         """Encoded messages, and the list of them when it is not the request's own."""
         shared = self._beginning(request.prefix) if request.prefix else _NOTHING
-        if shared.encoded is not None and fits(request.messages, self.quirks, shared.last):
+        plain = shared.encoded is not None and self._plain(request.messages)
+        if plain and fits(request.messages, self.quirks, shared.last):
             own = _encoded(request.messages)
             if own is not None:
                 both = b",".join((shared.encoded, own)) if shared.encoded and own else b""
                 return both or shared.encoded or own, None
-        changed = tuple(_clean(m) for m in rewrite(request.all_messages, self.quirks))
+        fitting = rewrite(request.all_messages, self.quirks)
+        changed = tuple(self._tokens.message(_clean(m)) for m in fitting)
         return _encoded(changed) or b"", changed
+
+    def _plain(self, messages: Iterable[Message]) -> bool:
+        """Whether no text has to be broken up."""
+        return all(self._tokens.message(m) is m for m in messages)
 
     def _beginning(self, prefix: Prefix) -> _Beginning:
         known = self._beginnings.get(prefix.digest)
         if known is None:
-            encoded = _encoded(prefix.messages) if fits(prefix.messages, self.quirks) else None
+            fitting = fits(prefix.messages, self.quirks) and self._plain(prefix.messages)
+            encoded = _encoded(prefix.messages) if fitting else None
             last = prefix.messages[-1].role if prefix.messages else None
             known = _Beginning(encoded, last)
             if len(self._beginnings) >= REMEMBERED:

@@ -12,10 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StringConstraints
 
 from habitus.content import ContentModel, Found, load
 from habitus.content.fields import Line, Slug
+from habitus.content.visible import has_words
+
+
+def _says_something(text: str) -> str:
+    if not has_words(text):
+        raise ValueError("says nothing: white space and invisible characters are no first turn")
+    return text
 
 
 class Opener(ContentModel):
@@ -23,7 +30,9 @@ class Opener(ContentModel):
 
     id: Slug
     area: Line = Field(description="what it is about: work, family, food, ...")
-    text: Annotated[str, Field(min_length=1, description="spoken word for word")]
+    text: Annotated[
+        str, StringConstraints(strip_whitespace=False), AfterValidator(_says_something)
+    ] = Field(min_length=1, description="spoken word for word, white space at its ends as well")
 
 
 class Openers(ContentModel):

@@ -18,6 +18,7 @@ from habitus.records.calls import (
 from habitus.records.messages import Message, Prefix, messages, rubric_first
 from habitus.records.seeds import derive_seed, generator
 from habitus.records.stages import (
+    TABLES,
     Attempt,
     Evaluation,
     History,
@@ -36,6 +37,7 @@ from habitus.records.stages import (
 )
 
 __all__ = [
+    "TABLES",
     "Attempt",
     "Evaluation",
     "Failure",

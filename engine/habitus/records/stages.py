@@ -12,9 +12,10 @@ deterministic model give the same bytes.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from habitus.records.calls import Outcome
 
@@ -94,7 +95,8 @@ class SessionCheck(BaseModel):
 class Attempt(StageRecord):
     """One attempt at one session, with its check and whether it was taken into the history.
 
-    ``role_breaks`` says how the persona left its role, where it did.
+    ``role_breaks`` says how the persona left its role, where it did; None where nobody looked, as in
+    runs of before. Turns alternate, begin with the persona's, and none is empty.
     """
 
     persona: str
@@ -105,11 +107,21 @@ class Attempt(StageRecord):
     turns: tuple[Turn, ...] = ()
     end: str = ""
     restatement: dict[str, NormState] | None = None
-    role_breaks: tuple[str, ...] = ()
+    role_breaks: tuple[str, ...] | None = None
     check: SessionCheck | None = None
     decision: Literal["accepted", "flagged", "rejected"] = "rejected"
     rejected_for: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
+
+    @field_validator("turns")
+    @classmethod
+    def _in_turn(cls, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+        for place, turn in enumerate(turns):
+            if turn.speaker != ("assistant" if place % 2 else "persona"):
+                raise ValueError(f"turn {place + 1} is not the {turn.speaker}'s to speak")
+            if not turn.text:
+                raise ValueError(f"turn {place + 1} has no text")
+        return turns
 
 
 class SessionRef(BaseModel):
@@ -250,3 +262,16 @@ class Label(StageRecord):
     others: tuple[str, ...] = ()
     alias: str = ""
     calls: tuple[str, ...] = ()
+
+
+#: Every table of records that a run can have, with what its records are.
+TABLES: Mapping[str, type[StageRecord]] = {
+    "attempts": Attempt,
+    "histories": History,
+    "recommendations": Recommendation,
+    "responses": Response,
+    "evaluations": Evaluation,
+    "safety": SafetyLabel,
+    "items": JudgedItem,
+    "labels": Label,
+}

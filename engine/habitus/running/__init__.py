@@ -22,6 +22,7 @@ from habitus.running.learning import read_learned
 from habitus.running.madeup import read_made_up
 from habitus.running.ordering import gathered, pilot_first, together, windowed
 from habitus.running.session import DONE, Session, run_job
+from habitus.running.versions import refuse_unknown, versions
 
 __all__ = [
     "ALIKE",
@@ -40,7 +41,9 @@ __all__ = [
     "pilot_first",
     "read_learned",
     "read_made_up",
+    "refuse_unknown",
     "run_job",
     "together",
+    "versions",
     "windowed",
 ]

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pydantic import BaseModel
+
 from habitus.errors import HabitusError
 from habitus.models import Caps, ModelEntry, Recorded, open_model
 from habitus.models.entry import Factory
@@ -24,6 +26,7 @@ MODELS_MAY_CHANGE = frozenset(
     {
         "models.*.base_url",
         "models.*.api_key_env",
+        "models.*.api_key_file",
         "models.*.concurrency",
         "models.*.timeout",
         "models.*.retries",
@@ -87,6 +90,11 @@ class Job(Protocol):
     @property
     def may_change(self) -> Collection[str]:
         """Fields of the configuration that may differ when a run goes on."""
+        ...
+
+    @property
+    def kept(self) -> type[BaseModel]:
+        """What the configuration of a run is, as it is read back."""
         ...
 
     @property
@@ -154,6 +162,7 @@ class RunSummary:
     rests on, by model (an answer that failed and was asked for again is not among them), and
     ``records`` those of its records, by table. ``unchanged``: there was nothing left to do.
     ``reached``: the cap that ended it; what was not asked is not there, and the run can go on.
+    ``reasons``: why calls failed, by model: ``<outcome>: <reason>``.
     """
 
     out: Path
@@ -163,6 +172,7 @@ class RunSummary:
     records: Mapping[str, Mapping[Outcome, int]]
     unchanged: bool = False
     reached: Reached | None = None
+    reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def failed_shares(self) -> dict[str, float]:

@@ -8,6 +8,7 @@ and the records of every table are written out in the order of their ids.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from habitus.content.visible import safe_text
 from habitus.errors import StoreError
 from habitus.models import Budget, CallLog, ChatModel, NotAskedError, Opening, Recorded
 from habitus.models.spending import Reached, check_prices
@@ -29,11 +31,13 @@ from habitus.running.job import (
     RunSummary,
     Silent,
 )
-from habitus.running.learning import keep_learned
+from habitus.running.learning import Learning
 from habitus.running.madeup import keep_made_up
+from habitus.running.versions import refuse_newer
 from habitus.store import RunDir, is_run
 
 DONE = "done.json"
+_REASONS = 50
 
 
 def run_job(job: Job, request: JobRequest, observer: Observer | None = None) -> RunSummary:
@@ -84,6 +88,7 @@ class Session:
         self._run = run
         self._budget: Budget | None = None
         self._earlier: dict[str, set[str]] = {}
+        self._learning = Learning(job.models, run.path if run else request.fork)
 
     @property
     def store(self) -> RunDir:
@@ -104,9 +109,9 @@ class Session:
     async def put(self, table: str, record: StageRecord) -> None:
         """Keep a record, tell the observer, and stop when nothing can succeed."""
         await self.store.records.put(table, record)
+        self._learning.keep(self.store, self.models)
         self._observer.put(table, record)
-        if record.outcome is Outcome.ERROR:
-            self._stop_if_all_fail()
+        self._stop_if_all_fail()  # whatever the record: a check may fail where its session is good
 
     async def drop(self, table: str, name: str) -> None:
         """Forget a record of an earlier session that is not made any more."""
@@ -119,14 +124,16 @@ class Session:
         """Write out what there is; called however the session ended."""
         if self.models:  # else it never began, and the error that ended it is all there is to say
             self._observer.end()
-            keep_learned(self.store, self.models, self._job.models)
+            self._learning.keep(self.store, self.models)
             self.store.records.export()
             self._job.leave(self.store)
 
     def finish(self) -> RunSummary:
         """Note that all that was asked for is done and written out, unless a cap ended it."""
         outcomes = {name: model.counters.outcomes for name, model in self.models.items()}
+        reasons = {name: _first(model.counters.reasons) for name, model in self.models.items()}
         summary = _summary(self.store, self.models.values(), outcomes)
+        summary = replace(summary, reasons=reasons)
         if self._reached is not None:
             return replace(summary, reached=self._reached)
         failed = sum(found.get(Outcome.ERROR, 0) for found in summary.records.values())
@@ -134,6 +141,7 @@ class Session:
             **self._job.asked(),
             "errors": failed,
             "outcomes": {name: {str(o): n for o, n in c.items()} for name, c in outcomes.items()},
+            "reasons": {name: dict(found) for name, found in summary.reasons.items()},
         }
         self.store.write(DONE, orjson.dumps(note))
         return summary
@@ -143,6 +151,7 @@ class Session:
         return self._budget.reached if self._budget else None
 
     def _begin(self, models: Mapping[str, ChatModel]) -> None:
+        self.store.note_session()
         _keep(self._job, self._request, self.store)
         self._budget = open_budget(self.store, self._job.caps, self._job.models)
         for name, model in models.items():
@@ -161,7 +170,8 @@ class Session:
             opening = Opening(base=self._request.base, stored_run=_stored_run(runs))
             models: dict[str, ChatModel] = {}
             try:
-                for name, entry in self._job.models.items():
+                for name in self._job.models:
+                    entry = self._learning.entry(name)
                     models[name] = self._request.opener(name, entry, opening)
                 yield models
             finally:
@@ -170,11 +180,12 @@ class Session:
 
     def _stop_if_all_fail(self) -> None:
         for name, model in self.models.items():
-            reason = model.counters.failing_alike(self._job.alike)
-            if reason:
+            found = model.counters.failing_alike(self._job.alike)
+            if found is not None:
+                stage = f" ({found.what})" if found.what else ""
                 raise RunStoppedError(
-                    f"model {name!r}: the first {model.counters.calls} calls all failed alike: "
-                    f"{reason}; mend it and give the same command again"
+                    f"model {name!r}: the first {found.calls} calls all failed alike: "
+                    f"{found.reason}; mend it and give the same command again{stage}"
                 )
 
 
@@ -184,6 +195,7 @@ def _existing(job: Job, request: JobRequest) -> RunDir | None:
         return None
     if request.fork is not None and request.fork.resolve() == request.out.resolve():
         raise StoreError(f"{request.out} cannot be its own fork; name another directory with --out")
+    refuse_newer(request.out, job)
     return RunDir.open(request.out, config=job.config, may_change=job.may_change)
 
 
@@ -209,7 +221,8 @@ def _unchanged(job: Job, request: JobRequest, run: RunDir, note: Mapping[str, An
         name: {Outcome(outcome): n for outcome, n in found.items()}
         for name, found in note["outcomes"].items()
     }
-    return replace(_summary(run, (), outcomes), unchanged=True)
+    reasons = note.get("reasons", {})  # a run of before does not have them
+    return replace(_summary(run, (), outcomes), unchanged=True, reasons=reasons)
 
 
 def _summary(
@@ -223,6 +236,12 @@ def _summary(
         outcomes=outcomes,
         records={table: run.records.counts(table) for table in run.records.stages()},
     )
+
+
+def _first(reasons: Counter[str]) -> dict[str, int]:
+    """The commonest reasons; servers can give a new one for each call."""
+    ranked = sorted(reasons.items(), key=lambda found: (-found[1], found[0]))
+    return {safe_text(reason): count for reason, count in ranked[:_REASONS]}
 
 
 def _done(job: Job, run: RunDir, request: JobRequest) -> Mapping[str, Any] | None:

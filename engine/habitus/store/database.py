@@ -20,9 +20,11 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import habitus
 from habitus.errors import StoreError
 
 FORMAT = 1
@@ -194,11 +196,14 @@ class Reader:
 
 def _connect(uri: str, path: Path) -> sqlite3.Connection:
     try:
-        return sqlite3.connect(
+        connection = sqlite3.connect(
             uri, uri=True, isolation_level=None, check_same_thread=False, timeout=30
         )
+        # A run may come from others: what its schema defines gets no functions that act.
+        connection.execute("PRAGMA trusted_schema=0")
     except sqlite3.Error as error:
         raise store_error(path, error) from error
+    return connection
 
 
 def _beside(path: Path) -> sqlite3.Connection:
@@ -258,7 +263,32 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version not in {FORMAT, _UNFINISHED}:
         raise newer_format(path, version)
+    strange = sorted(_columns(connection) - _known_columns())
+    if strange:
+        raise StoreError(
+            f"{path} has {', '.join(strange)}, which this version of habitus ({habitus.__version__}) "
+            "does not know; use the version that wrote the run (manifest.json names it), or a newer one"
+        )
     return int(version)
+
+
+def _columns(connection: sqlite3.Connection) -> set[str]:
+    """``table.column`` for all tables but SQLite's own."""
+    found = connection.execute(
+        "SELECT t.name || '.' || c.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c "
+        "WHERE t.type = 'table' AND t.name NOT GLOB 'sqlite_*'"
+    )
+    return {name for (name,) in found}
+
+
+@cache
+def _known_columns() -> frozenset[str]:
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.executescript(_TABLES)
+        return frozenset(_columns(connection))
+    finally:
+        connection.close()
 
 
 def newer_format(path: Path, found: object) -> StoreError:

@@ -23,7 +23,8 @@ def write_whole(path: Path, parts: Iterable[bytes]) -> None:
     """
     beside = path.with_name(f".{path.name}.tmp")
     try:
-        with beside.open("wb") as file:
+        beside.unlink(missing_ok=True)  # left by a kill, or a link that somebody put there
+        with beside.open("xb") as file:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
@@ -32,6 +33,17 @@ def write_whole(path: Path, parts: Iterable[bytes]) -> None:
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def refuse_links(folder: Path, names: Iterable[str]) -> None:
+    """A run that somebody passed on must not lead what is written, or deleted, to another place.
+
+    Raises:
+        StoreError: one of the names in the folder is a symbolic link.
+    """
+    for name in names:
+        if (folder / name).is_symlink():
+            raise StoreError(f"{folder / name} is a link; a run has files of its own: copy it here")
 
 
 def sync_directory(path: Path) -> None:
@@ -61,7 +73,8 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._handle = os.open(path, flags, 0o644)
         except OSError as error:
             raise StoreError(
                 f"{path.parent} cannot be written to: {error.strerror}; "

@@ -19,30 +19,34 @@ written last, so a directory with a manifest is a whole run.
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import habitus
 from habitus.errors import ConfigChangedError, StoreError
 from habitus.store import database, digests
 from habitus.store.calls import CallStore
 from habitus.store.canonical import allowed, canonical, changes, digest, loads
-from habitus.store.files import Lock, left_locked, write_whole
+from habitus.store.files import Lock, left_locked, refuse_links, write_whole
 from habitus.store.journal import Item, Journal
+from habitus.store.manifest import NAME as _MANIFEST
+from habitus.store.manifest import checked, made_now, session_notes, with_session
 from habitus.store.stages import RecordStore
 from habitus.store.verification import Verification, verify
 from habitus.store.writer import Writer
 
-_MANIFEST = "manifest.json"
 _EXPERIMENT = "experiment.json"
 _DATABASE = "run.sqlite"
 _RECORDS = "records"
 _LOCK = "lock"
+_WRITTEN = (
+    _LOCK,
+    _RECORDS,
+    _DATABASE,
+    *(f"{_DATABASE}-{end}" for end in ("journal", "wal", "shm")),
+)
 _TOLD = 12  # changes of a configuration that are told one by one
 # What a creation that was cut short can leave behind.
 _UNFINISHED = {
@@ -117,7 +121,8 @@ class RunDir:
             write: for reading (False) no lock is needed and nothing is written.
             config: the configuration to go on with; it must be the stored one.
             may_change: dotted fields that may differ, with wildcards for one part each
-                (``models.*.base_url``); a field covers all below it. Their new values are kept.
+                (``models.*.base_url``); a field covers all below it, and
+                ``+content.*`` what was not set before. Their new values are kept.
 
         Raises:
             ConfigChangedError: with every field that differs, its old and its new value.
@@ -125,6 +130,8 @@ class RunDir:
             StoreError: if this is no run, or one that cannot be read.
         """
         _require(path)
+        if write:
+            refuse_links(path, _WRITTEN)
         lock = Lock(path / _LOCK) if write else None
         try:
             if config is not None:
@@ -180,6 +187,16 @@ class RunDir:
     def manifest(self) -> dict[str, Any]:
         """Versions, hashes, seeds and the time of creation."""
         return self._manifest
+
+    @property
+    def sessions(self) -> list[dict[str, Any]]:
+        """Which versions worked on the run: how many sessions of each, the first and the last."""
+        return session_notes(self._manifest)
+
+    def note_session(self) -> None:
+        """Say in the manifest that this version works on the run now."""
+        self._manifest = with_session(self._manifest)
+        self.write(_MANIFEST, canonical(self._manifest, indent=2) + b"\n")
 
     @property
     def log(self) -> Path:
@@ -268,6 +285,7 @@ def _claim(path: Path) -> Lock:
         strange = sorted(found.name for found in path.iterdir() if found.name not in _UNFINISHED)
     except OSError as error:
         raise StoreError(f"{path} cannot be made: {error.strerror}") from error
+    refuse_links(path, _WRITTEN)
     if strange:
         raise StoreError(
             f"{path} holds other things ({', '.join(strange[:3])}); choose an empty directory"
@@ -282,14 +300,7 @@ def _fill(
     calls_of: Path | None = None,
 ) -> None:
     experiment = canonical(config, indent=2)
-    full = {
-        **manifest,
-        "habitus": habitus.__version__,
-        "store": database.FORMAT,
-        "python": platform.python_version(),
-        "config": digest(config),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    full = made_now(manifest, database.FORMAT, digest(config))
     write_whole(path / _EXPERIMENT, [experiment, b"\n"])
     database.create(path / _DATABASE, calls_of and calls_of / _DATABASE)
     try:
@@ -316,6 +327,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     manifest = _json(path / _MANIFEST)
     if manifest.get("store") != database.FORMAT:
         raise database.newer_format(path / _MANIFEST, manifest.get("store"))
+    checked(manifest, path / _MANIFEST)
     if not (path / _DATABASE).is_file():
         raise StoreError(f"{path / _DATABASE} is missing; restore it from a copy")
     config = _json(path / _EXPERIMENT)

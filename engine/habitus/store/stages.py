@@ -18,6 +18,7 @@ from typing import TypeVar
 import zstandard
 from pydantic import ValidationError
 
+import habitus
 from habitus.errors import StoreError
 from habitus.records import Outcome, StageRecord
 from habitus.store.canonical import loads, plain
@@ -28,6 +29,16 @@ from habitus.store.writer import Writer
 
 R = TypeVar("R", bound=StageRecord)
 _PAGE = 256
+_MANY = 4096  # rows without their bodies
+#: From one stage to the next, by the index: as fast for a million records as for one.
+_STAGES = """
+WITH RECURSIVE found(stage) AS (
+    SELECT min(stage) FROM records
+    UNION ALL
+    SELECT (SELECT min(stage) FROM records WHERE stage > found.stage)
+    FROM found WHERE found.stage IS NOT NULL)
+SELECT stage FROM found WHERE stage IS NOT NULL ORDER BY stage
+"""
 _STAGE = re.compile(r"[a-z][a-z0-9_-]*")
 
 
@@ -90,6 +101,23 @@ class RecordStore:
         rows = self._reader.rows("SELECT id FROM records WHERE stage = ? ORDER BY id", stage)
         return [name for (name,) in rows]
 
+    def outcome(self, stage: str, name: str) -> Outcome | None:
+        """How the record with an id ended, or None; its body is not read."""
+        sql = "SELECT outcome FROM records WHERE stage = ? AND id = ?"
+        found = self._reader.row(sql, stage, plain(name))
+        return None if found is None else Outcome(found[0])
+
+    def endings(self, stage: str) -> Iterator[tuple[str, Outcome, str]]:
+        """Id, outcome and reason of all records of a stage by id; no body is read."""
+        sql = (
+            "SELECT id, outcome, reason FROM records WHERE stage = ? AND id > ? ORDER BY id LIMIT ?"
+        )
+        last = ""
+        while page := self._reader.rows(sql, stage, last, _MANY):
+            for name, outcome, reason in page:
+                yield name, Outcome(outcome), reason
+            last = page[-1][0]
+
     def failed(self, stage: str) -> dict[str, Outcome]:
         """The records of a stage that did not end well, by id; no body is read."""
         sql = "SELECT id, outcome FROM records WHERE stage = ? AND outcome <> ?"
@@ -104,7 +132,7 @@ class RecordStore:
 
     def stages(self) -> list[str]:
         """The stages that have records, sorted."""
-        return [s for (s,) in self._reader.rows("SELECT DISTINCT stage FROM records ORDER BY 1")]
+        return [stage for (stage,) in self._reader.rows(_STAGES)]
 
     def counts(self, stage: str) -> dict[Outcome, int]:
         """How many records ended how."""
@@ -177,12 +205,23 @@ class RecordStore:
         except ValueError:
             raise StoreError(
                 f"{self._reader.path}: {stage} {name} is no {kind.__name__}: {_first(error)}"
+                + _newer(error)
             ) from error
 
     def _damaged(self, stage: str, name: str, error: Exception) -> StoreError:
         return StoreError(
             f"{self._reader.path} is damaged ({stage} {name}: {error}); restore it from a copy"
         )
+
+
+def _newer(error: ValidationError) -> str:
+    """What to do about a record with fields or words that a later version brought."""
+    if not any(found["type"] in {"extra_forbidden", "literal_error"} for found in error.errors()):
+        return ""
+    return (
+        f"; this version of habitus ({habitus.__version__}) does not know that: use the version that "
+        "wrote the run (manifest.json names it), or a newer one"
+    )
 
 
 def _first(error: ValidationError) -> str:

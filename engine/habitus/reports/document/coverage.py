@@ -1,27 +1,21 @@
-"""How much of a run there is: what is done, what failed and how, what is left, what was asked.
+"""How much of a run there is: what is done, what failed, what is left, what was asked.
 
-Nothing that has no usable answer is a "no": it is counted here, by its outcome.
+Where and why something failed is told by ``outcomes``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from habitus.analysis import Row
 from habitus.experiments import read_materials
-from habitus.experiments.materials import Materials
-from habitus.experiments.responding import SHARED
 from habitus.labelling import read_labelling
-from habitus.records import Outcome, Response
+from habitus.records import Outcome
 from habitus.reports.document.cells import Table, plain_table
 from habitus.store import RunDir
 from habitus.tables import Value
 
 FAILED = tuple(outcome for outcome in Outcome if outcome is not Outcome.OK)
-_MOST_REASONS = 60
-_MOST_REASON = 300  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,59 +74,6 @@ def stage_table(found: Sequence[Progress], what: str) -> Table:
     notes = ("attempts at sessions: expected and left count sessions, the others attempts",)
     some = notes if any(p.stage == "attempts" for p in found) else ()
     return plain_table(f"Records of {what} by stage and outcome", columns, rows, some)
-
-
-def verdict_table(rows: Sequence[Row]) -> Table:
-    """Verdicts by target, setting and culture; every outcome of what is not judged."""
-    cells = [
-        (
-            *(row.cell.target, row.cell.setting, *(value for _, value in row.labels)),
-            *(row.judged + row.not_judged, row.judged),
-            *(row.outcomes.get(str(outcome), 0) for outcome in FAILED),
-            row.judged / (row.judged + row.not_judged) if row.judged + row.not_judged else None,
-        )
-        for row in rows
-    ]
-    columns = ("Target", "Setting", "Culture", "asked", "judged", *map(str, FAILED), "share judged")
-    return plain_table("Verdicts by target, setting and culture", columns, cells, keys=3)
-
-
-def response_table(run: RunDir, kept: Materials) -> Table:
-    """Responses by target, setting and culture; those in a shared ``none`` are of all cultures."""
-    counts: dict[tuple[str, str, str], Counter[Outcome]] = {}
-    for found in run.records.iterate("responses", Response):
-        shared = found.persona == SHARED
-        culture = "all (shared)" if shared else kept.personas[found.persona].culture
-        key = (found.target, found.setting, culture)
-        counts.setdefault(key, Counter())[found.outcome] += 1
-    order = {setting: place for place, setting in enumerate(kept.settings)}
-    keys = sorted(counts, key=lambda key: (key[0], order.get(key[1], len(order)), key[2]))
-    rows: list[Sequence[Value]] = [
-        (*key, counts[key].total(), counts[key][Outcome.OK], *(counts[key][o] for o in FAILED))
-        for key in keys
-    ]
-    columns = ("Target", "Setting", "Culture", "responses", "ok", *map(str, FAILED))
-    return plain_table("Responses by target, setting and culture", columns, rows, keys=3)
-
-
-def reason_table(run: RunDir, what: str) -> Table:
-    """Why records have no usable answer, the most frequent first."""
-    found = [
-        (stage, str(outcome), _cut(reason) or "no reason given", n)
-        for stage in run.records.stages()
-        for (outcome, reason), n in run.records.reasons(stage).items()
-        if outcome is not Outcome.OK
-    ]
-    found.sort(key=lambda row: (-row[3], row[:3]))
-    more = len(found) - _MOST_REASONS
-    notes = [f"{more:,} rarer reasons are left out"] if more > 0 else []
-    columns = ("Records", "outcome", "reason", "number")
-    rows = found[:_MOST_REASONS]
-    return plain_table(f"Failures of {what} by reason", columns, rows, notes, keys=3)
-
-
-def _cut(text: str) -> str:
-    return f"{text[:_MOST_REASON]} …" if len(text) > _MOST_REASON else text
 
 
 def call_table(run: RunDir, what: str) -> Table:

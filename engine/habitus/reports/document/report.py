@@ -15,12 +15,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from habitus.analysis import Results, filter_text, results_tables
+from habitus.analysis import OutcomeTable, Results, ends_text, filter_text, results_tables
 from habitus.errors import UsageError
-from habitus.experiments import read_materials, run_filter
+from habitus.experiments import read_materials, run_filter, run_outcomes
 from habitus.experiments.materials import Materials
-from habitus.labelling import read_labelling
-from habitus.reports.ccbench import ccbench_pages, run_parts
+from habitus.labelling import label_outcomes, read_labelling
+from habitus.reports.ccbench import Parts, ccbench_pages, run_parts
 from habitus.reports.document.about import Fact, about_tables, label_facts, run_facts
 from habitus.reports.document.cells import Table, sortable_table
 from habitus.reports.document.citing import Work, works
@@ -29,10 +29,7 @@ from habitus.reports.document.coverage import (
     is_labels,
     left_over,
     progress,
-    reason_table,
-    response_table,
     stage_table,
-    verdict_table,
 )
 from habitus.reports.document.labelled import (
     LabelledItem,
@@ -42,6 +39,7 @@ from habitus.reports.document.labelled import (
     notes_of,
     read_part,
 )
+from habitus.reports.document.outcomes import Outcomes, outcome_section
 from habitus.reports.document.pictures import Picture, not_drawn, pictures
 from habitus.reports.document.rendering import render
 from habitus.reports.document.samples import Sample, Sampler, Wanted
@@ -91,6 +89,7 @@ class Contents:
     incomplete: tuple[str, ...]
     facts: tuple[Fact, ...]
     seed: int
+    outcomes: Outcomes
     setting: str = ""
     results: tuple[Table, ...] = ()
     figures: tuple[Picture, ...] = ()
@@ -185,10 +184,9 @@ def _run_contents(
         not_drawn=tuple(not_drawn(own)),
         labels=_labels(part, framed, ()) if part else None,
         samples=tuple(sampler.samples(Wanted(seed, options.sessions))),
+        outcomes=outcome_section(_counted(run, parts), label_outcomes(labels) if labels else None),
         coverage=(
             stage_table(stages, "the run"),
-            *([verdict_table(parts.by_culture.rows)] if parts else []),
-            *_with_rows([response_table(run, kept), reason_table(run, "the run")]),
             *_with_rows([call_table(run, "the run")]),
             *([_calls_of(labels)] if labels else []),
         ),
@@ -216,14 +214,21 @@ def _label_contents(run: RunDir, options: ReportOptions) -> tuple[Contents, list
         facts=tuple(label_facts(run, part.note)),
         seed=seed,
         labels=_labels(part, framed, drawn),
+        outcomes=outcome_section(label_outcomes(run)),
         coverage=(
             stage_table(stages, "the labels"),
-            *_with_rows([reason_table(run, "the labels"), call_table(run, "the labels")]),
+            *_with_rows([call_table(run, "the labels")]),
         ),
         about=tuple(about_tables(run, "the labels")),
         works=tuple(works(ccbench=False, franz=True)),
     )
     return contents, framed
+
+
+def _counted(run: RunDir, parts: Parts | None) -> OutcomeTable:
+    """The outcomes of a run; they were counted with its results, where it has any."""
+    found = parts.whole.outcomes if parts else None
+    return found if found is not None else run_outcomes(run)
 
 
 def _synthetic_targets(run: RunDir, kept: Materials) -> list[str]:
@@ -273,5 +278,7 @@ def _with_rows(tables: Iterable[Table]) -> list[Table]:
 
 def _history_tables(run: RunDir, kept: Materials) -> Iterator[Table]:
     if "attempts" in run.records.stages():
-        yield sortable_table(filter_text(run_filter(run)))
+        found = run_filter(run)
+        yield sortable_table(filter_text(found))
+        yield sortable_table(ends_text(found))
         yield rejected_table(run, kept)

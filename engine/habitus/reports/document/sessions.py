@@ -1,4 +1,4 @@
-"""Sessions that the filter found fault with: rejected, or kept although something is wrong."""
+"""Sessions with a fault: rejected, or kept although something is wrong or the persona left its role."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST = 1500
 _MOST_WORDS = 200  # characters
 _ABOUT = (
     "rejected: not part of the history; flagged: kept, since every attempt had a fault; accepted: "
-    "kept, since the run only reports faults"
+    "kept, since the fault is only counted (a persona out of its role; a run that only reports)"
 )
 
 
@@ -21,7 +21,8 @@ def rejected_table(run: RunDir, kept: Materials) -> Table:
     rows: list[tuple[Value, ...]] = []
     others = 0
     for attempt in run.records.iterate("attempts", Attempt):
-        if not attempt.rejected_for:
+        reasons = [*attempt.rejected_for, *(["out of role"] if attempt.role_breaks else [])]
+        if not reasons:
             continue
         if len(rows) == _MOST:
             others += 1
@@ -30,7 +31,7 @@ def rejected_table(run: RunDir, kept: Materials) -> Table:
             (
                 *(kept.personas[attempt.persona].culture, attempt.persona),
                 *(f"s{attempt.number:02d}", attempt.attempt + 1, attempt.kind, attempt.decision),
-                *("; ".join(attempt.rejected_for), _what(attempt)),
+                *("; ".join(reasons), _what(attempt)),
             )
         )
     notes = [
@@ -45,9 +46,9 @@ def _what(attempt: Attempt) -> str:
     """Words that revealed something, and norms that were contradicted."""
     check = attempt.check
     if check is None:
-        text = attempt.reason
+        text = "; ".join(filter(None, [attempt.reason, *(attempt.role_breaks or ())]))
     else:
-        parts = [*check.lexical_reveals]
+        parts = [*check.lexical_reveals, *(attempt.role_breaks or ())]
         parts += [f"contradicts {norm}" for norm in check.contradicted]
         text = "; ".join(parts) or check.reason
     return f"{text[:_MOST_WORDS]} …" if len(text) > _MOST_WORDS else text
