@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import io
 import re
 import sys
@@ -458,6 +459,27 @@ class TestWritten:
         ):
             pass
         assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+    def test_a_full_disk_is_one_error_and_no_complaint_after_it(self) -> None:
+        with (
+            pytest.raises(OSError, match="No space left"),
+            WorkbookWriter(Path("/dev/full")) as book,
+        ):
+            book.write(["x"])
+        gc.collect()  # what complains while it is dropped fails the test
+
+    def test_more_than_two_gibibytes_are_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 100_000)
+        path = tmp_path / "a.xlsx"
+        book = WorkbookWriter(path).__enter__()
+        for _ in range(100):
+            book.write(["x" * 2000])
+        with pytest.raises(UsageError, match="would hold more than 2 GiB"):
+            book.close()
+        gc.collect()
 
     def test_more_than_a_sheet_holds_is_refused_and_not_cut(self, tmp_path: Path) -> None:
         with WorkbookWriter(tmp_path / "a.xlsx") as book:

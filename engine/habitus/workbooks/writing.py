@@ -14,6 +14,8 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import traceback
+import zipfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -90,9 +92,10 @@ class WorkbookWriter:
                 return
             try:
                 self._book.close()
-            except FileCreateError as error:
-                raise error.args[0] from None
-            except FileSizeError:
+            except (FileCreateError, FileSizeError) as error:
+                _let_go(error.__context__)
+                if isinstance(error, FileCreateError):
+                    raise error.args[0] from None
                 what = f"{self.path.name} would hold more than 2 GiB of cells: {_INSTEAD}"
                 raise UsageError(what) from None
 
@@ -129,6 +132,14 @@ class _Exact(float):
 
     def __format__(self, _: str) -> str:
         return repr(float(self)).removesuffix(".0")
+
+
+def _let_go(error: BaseException | None) -> None:
+    """End an archive that failed: it would go on to write, and to complain, when it is dropped."""
+    for frame, _ in traceback.walk_tb(error.__traceback__ if error else None):
+        for value in frame.f_locals.values():
+            if isinstance(value, zipfile.ZipFile):
+                value.fp = None
 
 
 def _escaped(text: str) -> str:
