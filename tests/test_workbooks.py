@@ -190,7 +190,6 @@ CELLS: dict[str, tuple[str, str]] = {
     "no truth value": ('<c r="A2" t="b"><v>x</v></c>', "cell A2 holds 'x', which cannot be read"),
     "another kind": ('<c r="A2" t="z"><v>1</v></c>', "cell A2 is of no kind that cells have"),
     "no such text": ('<c r="A2" t="s"><v>9</v></c>', "cell A2 holds '9', which cannot be read"),
-    "a text that is counted from the end": ('<c r="A2" t="s"><v>-1</v></c>', "cell A2 holds '-1', which cannot"),
     "no such style": ('<c r="A2" s="9"><v>9</v></c>', "cell A2 holds '9', which cannot be read"),
     "another row": ('<c r="A7"><v>9</v></c>', "cell A7 is out of place in row 2"),
     "twice": ('<c r="A2"><v>9</v></c><c r="A2"><v>8</v></c>', "cell A2 is out of place"),
@@ -220,6 +219,13 @@ def test_a_cell_that_cannot_be_read_is_told_with_its_place(
         values(path)
     assert said in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+def test_a_shared_text_is_not_counted_from_the_end(tmp_path: Path) -> None:
+    cell = '<c r="A2" t="s"><v>-1</v></c>'
+    parts = sheet_of(f'{HEAD}<row r="2">{cell}</row>') | {"xl/sharedStrings.xml": SHARED}
+    with pytest.raises(UsageError, match="cell A2 holds '-1', which cannot be read"):
+        values(of_parts(tmp_path, parts))
 
 
 def test_a_text_that_is_longer_than_spreadsheets_keep_is_read_whole(tmp_path: Path) -> None:

@@ -145,6 +145,8 @@ class _SheetParser(sheets.WorkSheetParser):
 
     def _value(self, cell: dict[str, Any], element: Any, raw: str) -> Value:
         value, kind = cell["value"], cell["data_type"]
+        if raw.startswith("-") and element.get("t") == "s":  # a list would count it from its end
+            raise ValueError(raw)
         if kind == "e":
             raise CellError(f"holds the error {raw[:20]}: mend it or empty it")
         if value is None:
