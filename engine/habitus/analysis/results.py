@@ -81,6 +81,7 @@ class Results:
             "embeddedness": [part.as_json() for part in self.embeddedness],
             "safety": [row.as_json() for row in self.safety],
             "outcomes": self.outcomes.as_json() if self.outcomes else [],
+            "left": dict(self.outcomes.left) if self.outcomes else {},
             "notes": list(self.notes),
             "options": {
                 "seed": self.options.seed,
@@ -117,7 +118,7 @@ def results(
         differences=tuple(make_differences(kept, resampler, options)),
         embeddedness=tuple(make_embeddedness(kept, resampler, options)),
         safety=tuple(safety),
-        notes=tuple(_notes(table, kept, options)),
+        notes=(*_unfinished_note(outcomes), *_notes(table, kept, options)),
         options=options,
         common=tuple(common_rows(kept, resampler, options)),
         outcomes=outcomes,
@@ -140,6 +141,11 @@ def _notes(table: VerdictTable, kept: VerdictTable, options: ResultOptions) -> I
     if len(kept.cells) > 1:
         yield about_differences(options)
     yield ABOUT_EMBEDDEDNESS
+
+
+def _unfinished_note(outcomes: OutcomeTable | None) -> Iterator[str]:
+    if outcomes is not None and outcomes.unfinished:
+        yield f"{outcomes.unfinished}, whatever the rule for missing verdicts"
 
 
 def about_differences(options: ResultOptions) -> str:
