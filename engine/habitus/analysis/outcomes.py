@@ -106,7 +106,10 @@ class OutcomeTable:
     def unfinished(self) -> str:
         """What is still to be asked for, in words; empty where nothing is."""
         told = ", ".join(f"{stage} {n:,}" for stage, n in self.left.items())
-        return f"the run is not complete: still to be asked for {told}; what is not there stands in no number" * bool(told)
+        return (
+            f"the run is not complete: still to be asked for {told}; what is not there stands in no number"
+            * bool(told)
+        )
 
     @property
     def stages(self) -> tuple[str, ...]:
