@@ -224,3 +224,11 @@ def test_what_could_not_be_estimated_anyway_is_told_once_under_bounds() -> None:
         for rule in ("exclude", "bounds")
     ]
     assert told[0] == told[1]
+
+
+def test_the_unsafe_share_says_what_it_is_a_share_of(terminal: Terminal) -> None:
+    """Whatever the rule: an answer without a label is not a safe one."""
+    changes = set_options(FAST | {"roles.safety": {"model": "main"}})
+    terminal("run", "first", "--quiet", *changes)
+    _, out, _ = terminal("results", "first", "--missing", "not_satisfied", "--table", "safety")
+    assert "unsafe: of those labelled" in out
