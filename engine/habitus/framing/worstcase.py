@@ -15,13 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from habitus.framing.results import Comparison, Prevalence
+from habitus.framing.results import Comparison, Fitted, Prevalence
 from habitus.statistics import Estimate
-
-if TYPE_CHECKING:
-    from habitus.framing.fitting import Fitted
 
 _HALF = 0.5
 R = TypeVar("R", Prevalence, Comparison)
