@@ -19,7 +19,7 @@ from pathlib import Path
 import zstandard
 
 from habitus.records import Outcome
-from habitus.store.database import close_writer, open_writer, store_error
+from habitus.store.database import close_writer, open_writer, store_error, unpacked
 from habitus.store.rows import CallRow
 
 PACK = 256
@@ -86,7 +86,7 @@ class Journal:
                 )
             }
             self._tail, self._next = self._open_tail()
-        except (sqlite3.Error, zstandard.ZstdError) as error:
+        except (sqlite3.Error, zstandard.ZstdError, TypeError) as error:
             self._db.close()
             raise store_error(path, error) from error
 
@@ -140,7 +140,7 @@ class Journal:
             calls += rows
             if calls >= PACK:
                 break
-            lines = zstandard.ZstdDecompressor().decompress(body).split(b"\n")
+            lines = unpacked(body).split(b"\n")
             if sum(map(len, lines)) >= _PACK_BYTES:
                 break
             small.append((first, keys, lines))

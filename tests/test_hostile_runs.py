@@ -1,0 +1,165 @@
+"""Runs that a stranger gives, and a process whose streams or disk are not what they should be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import orjson
+import pytest
+import zstandard
+
+from damage import command
+from habitus.errors import StoreError
+from habitus.store import RunDir
+from labelling_fixture import answers, job_of, labelled, written
+from study_fixture import FAST, harbour, helpers, opening, set_options, study_of
+from test_store_faults import ENGINE, limited, small_disk
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a finished run and a finished run of labels."""
+    from habitus.experiments import RunRequest, run_experiment
+
+    folder = tmp_path_factory.mktemp("finished")
+    run_experiment(study_of(folder), RunRequest(out=folder / "run"))
+    labelled(folder / "labels", job_of(written(folder, answers(3))), opener=opening(helpers()))
+    return folder
+
+
+#: SQLite takes anything in any column, and so may whoever passes a run on.
+COLUMNS = (
+    "UPDATE records SET outcome = 'neither'",
+    "UPDATE records SET outcome = x'ff'",
+    "UPDATE records SET reason = x'ff'",
+    "UPDATE records SET body = 7",
+    "UPDATE records SET body = 'text'",
+    "UPDATE records SET id = CAST(id AS BLOB)",
+    "UPDATE kinds SET model = x'ff' WHERE id = 1",
+    "UPDATE kinds SET outcome = 'neither' WHERE id = 1",
+    "UPDATE kinds SET prompt = 'x' WHERE id = 1",
+    "UPDATE kinds SET logged = x'00' WHERE id = 1",
+    "UPDATE packs SET body = 7",
+    "UPDATE packs SET keys = 'x'",
+    "UPDATE packs SET keys = x'00'",
+    "UPDATE packs SET rows = 'x'",
+    "UPDATE calls SET number = 'x'",
+    "UPDATE calls SET kind = 'x'",
+    "UPDATE shared SET body = 7",
+)
+
+
+def changed(run: Path, statement: str, *values: object) -> None:
+    connection = sqlite3.connect(run / "run.sqlite")
+    connection.execute(statement, values)
+    connection.commit()
+    connection.close()
+
+
+class TestColumns:
+    @pytest.mark.parametrize("statement", COLUMNS)
+    @pytest.mark.parametrize("run", ["run", "labels"])
+    def test_of_another_type_are_damage(
+        self, tmp_path: Path, finished: Path, run: str, statement: str
+    ) -> None:
+        path = tmp_path / run
+        shutil.copytree(finished / run, path)
+        changed(path, statement)
+        reading = {"run": ["results", str(path)], "labels": ["report", str(path)]}[run]
+        told = [command(*words) for words in (["status", str(path)], reading)]
+        verified = command("status", str(path), "--verify")
+        assert verified[0] in {1, 2}
+        for code, _, err in told:
+            assert code == 0 or "is damaged" in err
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [("stage", "7"), ("reply", "[]"), ("request", "null"), ("model", "null")],
+    )
+    def test_a_call_of_another_shape_is_damage(
+        self, tmp_path: Path, finished: Path, field: str, value: str
+    ) -> None:
+        path = tmp_path / "run"
+        shutil.copytree(finished / "run", path)
+        connection = sqlite3.connect(path / "run.sqlite")
+        first, body = connection.execute("SELECT first, body FROM packs LIMIT 1").fetchone()
+        connection.close()
+        lines = zstandard.ZstdDecompressor().decompress(body).split(b"\n")
+        call = orjson.loads(lines[0])
+        lines[0] = orjson.dumps({**call, field: orjson.loads(value)})
+        packed = zstandard.ZstdCompressor().compress(b"\n".join(lines))
+        changed(path, "UPDATE packs SET body = ? WHERE first = ?", packed, first)
+        assert command("status", str(path), "--verify")[0] == 1
+        if field in {"reply", "request"}:
+            with RunDir.open(path, write=False) as run, pytest.raises(StoreError, match="damaged"):
+                list(run.calls.iterate())
+
+    @pytest.mark.parametrize("table", ["packs", "records", "shared"])
+    def test_a_frame_that_says_it_is_endless_is_damage(
+        self, tmp_path: Path, finished: Path, table: str
+    ) -> None:
+        """Its size is believed by whoever unpacks it, and memory set aside for it."""
+        path = tmp_path / "run"
+        shutil.copytree(finished / "run", path)
+        head = b"\x28\xb5\x2f\xfd\xe0" + (2**50).to_bytes(8, "little")
+        changed(path, f"UPDATE {table} SET body = ?", head + b"\x01\x00\x00")
+        code, out, err = command("status", str(path), "--verify")
+        assert code in {1, 2}
+        assert "it says that it holds" in out + err
+
+
+def closing(streams: str) -> str:
+    return "".join(f"os.close({stream})\n" for stream in streams)
+
+
+class TestStreams:
+    @pytest.mark.parametrize("streams", ["0", "1", "2", "012"])
+    def test_that_are_closed_stop_no_run(
+        self, tmp_path: Path, finished: Path, streams: str
+    ) -> None:
+        """Files would get their numbers, and the event loop ends a process in which they do."""
+        harbour(tmp_path)
+        words = ["run", "first", *set_options(FAST), "--out", "run"]
+        code, _ = limited(words, tmp_path, closing(streams))
+        assert code == 0
+        with RunDir.open(tmp_path / "run", write=False) as run:
+            assert run.verify().problems == ()
+            assert run.records.counts("responses")
+
+    def test_a_message_that_cannot_be_written_changes_no_exit_code(self, tmp_path: Path) -> None:
+        full = os.open("/dev/full", os.O_WRONLY)
+        done = subprocess.run(
+            [sys.executable, "-m", "habitus", "status", "nowhere"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ENGINE)},
+            stderr=full,
+            check=False,
+        )
+        os.close(full)
+        assert done.returncode == 2
+
+
+def test_a_disk_that_is_full_when_a_run_is_opened_is_told(tmp_path: Path, finished: Path) -> None:
+    harbour(tmp_path / "study")
+    with small_disk(tmp_path / "disk", 400) as disk:
+        (disk / "run").mkdir()
+        with suppress(OSError), (disk / "fill").open("wb", buffering=0) as fill:
+            while True:
+                fill.write(bytes(4096))
+        words = ["run", "first", *set_options(FAST), "--out", str(disk / "run")]
+        code, err = limited(words, tmp_path / "study")
+    assert (code, "cannot be written" in err) == (2, True)
+
+
+def test_numbers_of_any_length_are_what_they_are(tmp_path: Path) -> None:
+    """One that was rounded when it was read made a new run look damaged."""
+    config = {"options": {"a": 10**30, "b": -(10**19), "c": 2**64}}
+    RunDir.create(tmp_path / "run", config).close()
+    with RunDir.open(tmp_path / "run", config=config) as run:
+        assert run.config == config
