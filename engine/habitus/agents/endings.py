@@ -59,8 +59,30 @@ _UNSPACED = (  # Chinese, Japanese, Thai
     r"\u3055\u3088\u3046\u306a\u3089|\u307e\u305f\u306d|\u3069\u3046\u3044\u305f\u3057\u307e\u3057\u3066|\u304a\u3084\u3059\u307f|"
     r"\u0e25\u0e32\u0e01\u0e48\u0e2d\u0e19|\u0e22\u0e34\u0e19\u0e14\u0e35\u0e04\u0e23\u0e31\u0e1a|\u0e22\u0e34\u0e19\u0e14\u0e35\u0e04\u0e48\u0e30"
 )
-_FAREWELL = re.compile(rf"(?<!\w)(?:{_SPACED})(?!\w)|{_UNSPACED}", re.IGNORECASE)
+_FAREWELL = re.compile(
+    rf"(?P<spaced>(?<!\w)(?:{_SPACED})(?!\w))|(?P<unspaced>{_UNSPACED})", re.IGNORECASE
+)
 _FAREWELL_WORDS = 14
+_CLAUSE = re.compile(
+    "[.!,;:\u2026\n\u2013\u2014\u3002\uff01\uff0c\u3001\uff1b\uff1a~\uff5e\u061b\u060c\u0964]+|\\s-\\s"
+)
+#: Also words of other talk ("\u043f\u043e\u043a\u0430" is "while", "de nada" "of nothing"): a goodbye when alone.
+_ALONE = re.compile(
+    r"\u043f\u043e\u043a\u0430|de nada|por nada|de rien|prego|sama-sama|na razie|\u0627\u0644\u0639\u0641\u0648|\u0639\u0641\u0648\u0627|"
+    r"bis bald|iyi g\u00fcnler|iyi geceler",
+    re.IGNORECASE,
+)
+#: What people say around a goodbye; it does not make other talk of it.
+_AROUND = re.compile(
+    r"thank|thanks|you|so|much|very|and|then|ok|okay|well|alright|right|now|for|again|all|everyone|my|dear|friend|"
+    r"too|soon|later|tomorrow|next|week|ahead|time|great|help|everything|good|"
+    r"gracias|muchas|y|e|mi|amigo|amiga|doctor|doctora|merci|et|beaucoup|mon|ami|danke|und|vielen|dank|"
+    r"obrigado|obrigada|muito|grazie|mille|dank|je|wel|bedankt|tack|och|dzi\u0119kuj\u0119|i|bardzo|"
+    r"\u0441\u043f\u0430\u0441\u0438\u0431\u043e|\u0438|\u043d\u0443|te\u015fekk\u00fcrler|ve|terima|kasih|dan|asante|na|sana|kia|ora|c\u1ea3m|\u01a1n|"
+    r"\uac10\uc0ac\ud574\uc694|\u0634\u0643\u0631\u0627|\u0927\u0928\u094d\u092f\u0935\u093e\u0926",
+    re.IGNORECASE,
+)
+_BEFORE_GOODBYE, _AROUND_UNSPACED = 2, 3
 _QUESTION = re.compile("[?\uff1f\u061f]")
 # Scripts without spaces count by characters.
 _WORD = re.compile(
@@ -69,6 +91,9 @@ _WORD = re.compile(
 
 PERIODS = (1, 2, 3)
 _NEAR, _NEAR_WORDS = 0.9, 8
+_ROUNDS, _ROUNDS_OF_SHORT = 2, 4
+_SHORT, _SHORT_UNSPACED = 8, 4  # letters
+_UNSPACED_LETTER = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 
 
 @dataclass(frozen=True)
@@ -123,22 +148,52 @@ def is_blank(text: str) -> bool:
 
 
 def is_farewell(text: str) -> bool:
-    """Whether a turn is a short goodbye, and no question."""
-    short = len(_WORD.findall(text)) <= _FAREWELL_WORDS
-    return short and not _QUESTION.search(text) and bool(_FAREWELL.search(text))
+    """Whether a turn is a short goodbye, and no question.
+
+    A goodbye is a part of a sentence for itself: "he said goodbye to sugar" is other talk.
+    """
+    if len(_WORD.findall(text)) > _FAREWELL_WORDS or _QUESTION.search(text):
+        return False
+    return any(map(_takes_leave, _CLAUSE.split(text)))
+
+
+def _takes_leave(clause: str) -> bool:
+    found = _FAREWELL.search(clause)
+    if found is None:
+        return False
+    before, behind = clause[: found.start()], clause[found.end() :]
+    if found["unspaced"]:
+        return sum(map(str.isalnum, before + behind)) <= _AROUND_UNSPACED
+    others = [word for word in _WORD.findall(behind) if not word[0].isupper()]
+    most = 0 if _ALONE.fullmatch(found[0]) else _BEFORE_GOODBYE
+    return _unlike_goodbyes(others) == 0 and _unlike_goodbyes(_WORD.findall(before)) <= most
+
+
+def _unlike_goodbyes(words: Sequence[str]) -> int:
+    return sum(not _AROUND.fullmatch(word) for word in words)
 
 
 def goes_round(turns: Sequence[str]) -> bool:
     """Whether the last turns of one side say again what the ones before them said.
 
     One turn twice, or two or three turns in the same order; case, marks and a few words in a long turn
-    make no difference, numbers do.
+    make no difference, numbers do. Where all of them are as short as "Yes." they must be said four times:
+    people answer two questions alike.
     """
-    return any(
-        len(turns) >= 2 * period
-        and all(alike(turns[-i], turns[-i - period]) for i in range(1, period + 1))
-        for period in PERIODS
-    )
+    return any(_repeated(turns, period) for period in PERIODS)
+
+
+def _repeated(turns: Sequence[str], period: int) -> bool:
+    short = all(_is_short(turn) for turn in turns[-period:])
+    rounds = _ROUNDS_OF_SHORT if short else _ROUNDS
+    if len(turns) < rounds * period:
+        return False
+    return all(alike(turns[-i], turns[-i - period]) for i in range(1, (rounds - 1) * period + 1))
+
+
+def _is_short(turn: str) -> bool:
+    most = _SHORT_UNSPACED if _UNSPACED_LETTER.search(turn) else _SHORT
+    return sum(map(str.isalnum, turn)) <= most
 
 
 def alike(one: str, other: str) -> bool:
