@@ -100,6 +100,17 @@ class TestColumns:
             with RunDir.open(path, write=False) as run, pytest.raises(StoreError, match="damaged"):
                 list(run.calls.iterate())
 
+    @pytest.mark.parametrize("line", [b"[]", b"{}", b'"x"', b"null", b'{"id": 7, "turns": [3]}'])
+    @pytest.mark.parametrize("run", ["run", "labels"])
+    def test_records_of_another_shape_are_damage(
+        self, tmp_path: Path, finished: Path, run: str, line: bytes
+    ) -> None:
+        path = tmp_path / run
+        shutil.copytree(finished / run, path)
+        changed(path, "UPDATE records SET body = ?", zstandard.ZstdCompressor().compress(line))
+        for words in (["status"], ["report"], ["view", "--plain"], ["status", "--verify"]):
+            assert command(words[0], str(path), *words[1:])[0] in {0, 1, 2}
+
     @pytest.mark.parametrize("table", ["packs", "records", "shared"])
     def test_a_frame_that_says_it_is_endless_is_damage(
         self, tmp_path: Path, finished: Path, table: str

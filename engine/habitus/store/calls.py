@@ -14,7 +14,7 @@ import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -23,7 +23,7 @@ import zstandard
 from habitus.errors import StoreError
 from habitus.records import Outcome, Reply, Request
 from habitus.store.canonical import loads
-from habitus.store.database import Reader, damaged, outcome_of, unpacked
+from habitus.store.database import Reader, damaged, outcome_of, told_as_damage, unpacked
 from habitus.store.journal import Item, split_keys
 from habitus.store.rows import RowWriter, StoredCall, read_call, read_reply
 from habitus.store.writer import Writer
@@ -150,13 +150,8 @@ class CallStore:
                 yield call
             number = first + len(lines)
 
-    @contextmanager
-    def _reading(self, key: bytes) -> Iterator[None]:
-        """A row that does not hold what calls do is damage, whatever is wrong with it."""
-        try:
-            yield
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise damaged(self._reader.path, f"call {key.hex()}: {error!r:.100}") from error
+    def _reading(self, key: bytes) -> AbstractContextManager[None]:
+        return told_as_damage(self._reader.path, f"call {key.hex()}")
 
     def _line(self, key: bytes) -> bytes | None:
         line = self._unwritten.get(key)

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,15 @@ def store_error(path: Path, error: Exception) -> StoreError:
 def damaged(path: Path, what: str) -> StoreError:
     """The one clear message for a database that does not hold what it should."""
     return StoreError(f"{path} is damaged ({what}); restore it from a copy")
+
+
+@contextmanager
+def told_as_damage(path: Path, what: str) -> Iterator[None]:
+    """Whatever is wrong with rows that do not hold what they should is damage of the run."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise damaged(path, f"{what}: {error!r:.100}") from error
 
 
 def outcome_of(path: Path, text: str) -> Outcome:
