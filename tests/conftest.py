@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+# No test depends on the clock: a machine that is busy is no failure.
+settings.register_profile("usual", settings(), deadline=None)
+settings.load_profile("usual")
 #: ``make soak``: every property of a reader on 2,000 examples that differ from time to time.
 settings.register_profile("soak", max_examples=2000, deadline=None, print_blob=True)
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habitus.agents import Agent, Conversation, Dialogue, Rules
+from habitus.agents import Agent, Conversation, Dialogue, Rules, load_goodbyes
+from habitus.content import find
 from habitus.histories.roles import role_breaks
 from habitus.models.scripted import ScriptedModel
 from habitus.records import (
@@ -42,6 +43,10 @@ class Side:
         return next(self._lines, f"line {len(self.requests)} of {self.agent.role}")
 
 
+#: What ships.
+GOODBYES = load_goodbyes(find("personas", "talk/goodbyes.yaml"))
+
+
 def sides(persona: Iterable[Line] = (), assistant: Iterable[Line] = ()) -> tuple[Side, Side]:
     return Side("persona", persona), Side("assistant", assistant)
 
@@ -54,7 +59,7 @@ async def talk(
     answer_after_stop: bool = True,
     attempt: int = 0,
 ) -> Dialogue:
-    rules = Rules(exchanges, answer_after_stop=answer_after_stop)
+    rules = Rules(exchanges, answer_after_stop=answer_after_stop, goodbyes=GOODBYES)
     conversation = Conversation(persona.agent, assistant.agent, rules)
     return await conversation.run(OPENER, "maori-01/s01/a0", attempt)
 

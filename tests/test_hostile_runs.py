@@ -16,7 +16,7 @@ import zstandard
 
 from damage import command
 from habitus.errors import StoreError
-from habitus.store import RunDir
+from habitus.store import RunDir, digest
 from labelling_fixture import answers, job_of, labelled, written
 from study_fixture import FAST, harbour, helpers, opening, set_options, study_of
 from test_store_faults import ENGINE, limited, small_disk
@@ -110,6 +110,37 @@ class TestColumns:
         changed(path, "UPDATE records SET body = ?", zstandard.ZstdCompressor().compress(line))
         for words in (["status"], ["report"], ["view", "--plain"], ["status", "--verify"]):
             assert command(words[0], str(path), *words[1:])[0] in {0, 1, 2}
+
+    def test_a_label_of_a_judge_that_the_run_does_not_have_is_damage(
+        self, tmp_path: Path, finished: Path
+    ) -> None:
+        path = tmp_path / "labels"
+        shutil.copytree(finished / "labels", path)
+        with RunDir.open(path, write=False) as run:
+            line = next(run.records.lines("labels"))
+        body = zstandard.ZstdCompressor().compress(
+            orjson.dumps({**orjson.loads(line), "judge": "x"})
+        )
+        changed(path, "UPDATE records SET body = ? WHERE id = ?", body, orjson.loads(line)["id"])
+        code, _, err = command("report", str(path))
+        assert (code, "is of a judge that the run does not have" in err) == (2, True)
+
+    @pytest.mark.parametrize("price", ["x", 7, {"input": -1}, {"input": "x", "output": []}])
+    def test_a_price_of_another_shape_is_damage(
+        self, tmp_path: Path, finished: Path, price: object
+    ) -> None:
+        """With a digest to match: whoever passes a run on can write that as well."""
+        path = tmp_path / "run"
+        shutil.copytree(finished / "run", path)
+        config = orjson.loads((path / "experiment.json").read_bytes())
+        for entry in config["models"].values():
+            entry["price"] = price
+        manifest = orjson.loads((path / "manifest.json").read_bytes())
+        (path / "experiment.json").write_bytes(orjson.dumps(config))
+        (path / "manifest.json").write_bytes(orjson.dumps({**manifest, "config": digest(config)}))
+        code, _, err = command("status", str(path))
+        assert code == 2
+        assert "is damaged" in err, err
 
     @pytest.mark.parametrize("table", ["packs", "records", "shared"])
     def test_a_frame_that_says_it_is_endless_is_damage(

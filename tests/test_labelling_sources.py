@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from habitus.errors import StoreError, UsageError
+from habitus.errors import UsageError
 from habitus.experiments import RunRequest, Stage, read_materials, run_experiment
 from habitus.labelling import Columns, open_source
 from habitus.records import JudgedItem, Outcome, Request
@@ -520,12 +521,17 @@ class TestRuns:
             open_source(path)
 
     def test_a_run_in_which_nothing_was_run(self, tmp_path: Path, small: Path) -> None:
-        (small / "made_up.json").rename(tmp_path / "aside")
-        try:
-            with pytest.raises(StoreError, match=r"has no made_up\.json: nothing was run yet"):
-                open_source(small)
-        finally:
-            (tmp_path / "aside").rename(small / "made_up.json")
+        with RunDir.open(small, write=False) as run:
+            RunDir.create(tmp_path / "empty", run.config).close()
+        with pytest.raises(UsageError, match="has no responses yet"):
+            open_source(tmp_path / "empty")
+
+    def test_a_run_from_before_it_said_who_makes_answers_up(
+        self, tmp_path: Path, small: Path
+    ) -> None:
+        shutil.copytree(small, tmp_path / "run")
+        (tmp_path / "run" / "made_up.json").unlink()
+        assert open_source(tmp_path / "run").made_up == {"main"}
 
     def test_targets_that_make_their_answers_up(self, small: Path) -> None:
         assert open_source(small).made_up == {"main"}

@@ -15,7 +15,7 @@ from aiohttp import web
 
 import loopback
 from habitus.agents.conversation import Conversation, Rules
-from habitus.agents.endings import StopMarker, goes_round, is_blank, is_farewell
+from habitus.agents.endings import Goodbyes, StopMarker, goes_round, is_blank
 from habitus.errors import ContentError
 from habitus.experiments import RunRequest, Stage, run_experiment
 from habitus.histories import FilterRules, SessionFilter, SessionPlan
@@ -26,7 +26,7 @@ from habitus.personas.openers import load_openers
 from habitus.records import Attempt, Failure, Outcome, Reply
 from people import Seat, portrait
 from study_fixture import FAST, Terminal, harbour, set_options, study_of, terminal_in
-from test_conversation import Side, sides, talk, words
+from test_conversation import GOODBYES, Side, sides, talk, words
 from test_filter import PLAN, session, verifier
 
 
@@ -94,15 +94,15 @@ class TestStopMarker:
         assert (words(dialogue)[0], dialogue.end, len(dialogue.turns)) == (opener, "complete", 4)
 
 
-GOODBYES = [
+TAKING_LEAVE = [
     ("Thanks, bye!", "You're very welcome, have a nice day!"),
-    ("\u00a1Gracias, adi\u00f3s!", "De nada, \u00a1hasta luego!"),
-    ("Merci, au revoir", "De rien, bonne journ\u00e9e !"),
-    ("Danke, tsch\u00fcss!", "Gern geschehen, auf Wiedersehen!"),
-    ("Obrigada, tchau!", "Por nada, at\u00e9 logo!"),
+    ("¡Gracias, adiós!", "De nada, ¡hasta luego!"),
+    ("Merci, au revoir", "De rien, bonne journée !"),
+    ("Danke, tschüss!", "Gern geschehen, auf Wiedersehen!"),
+    ("Obrigada, tchau!", "Por nada, até logo!"),
     ("Grazie, arrivederci", "Prego, buona giornata!"),
     ("Dank je, tot ziens", "Graag gedaan, fijne dag!"),
-    ("Dzi\u0119kuj\u0119, do widzenia", "Nie ma za co, na razie!"),
+    ("Dziękuję, do widzenia", "Nie ma za co, na razie!"),
     (
         "\u0421\u043f\u0430\u0441\u0438\u0431\u043e, \u0434\u043e \u0441\u0432\u0438\u0434\u0430\u043d\u0438\u044f",
         "\u0412\u0441\u0435\u0433\u043e \u0434\u043e\u0431\u0440\u043e\u0433\u043e!",
@@ -117,7 +117,7 @@ GOODBYES = [
         "\ucc9c\ub9cc\uc5d0\uc694.",
     ),
     ("Asante, kwaheri", "Karibu sana, kwaheri!"),
-    ("Te\u015fekk\u00fcrler, ho\u015f\u00e7a kal", "Rica ederim, iyi g\u00fcnler!"),
+    ("Teşekkürler, hoşça kal", "Rica ederim, iyi günler!"),
 ]
 
 
@@ -249,14 +249,43 @@ ORDINARY = [
 
 
 class TestEndlessTalk:
-    @pytest.mark.parametrize(("persona", "assistant"), GOODBYES)
+    @pytest.mark.parametrize(("persona", "assistant"), TAKING_LEAVE)
     async def test_goodbyes_end_in_many_languages(self, persona: str, assistant: str) -> None:
         dialogue = await talk(*sides([persona] * 9, ["Tea.", *[assistant] * 9]), 9)
         assert (dialogue.end, len(dialogue.turns)) == ("farewell", 4)
 
     def test_a_question_is_none_in_any_of_them(self) -> None:
-        assert not is_farewell("\u518d\u89c1\u5417\uff1f")
-        assert not is_farewell("\u00bfAdi\u00f3s?")
+        assert not GOODBYES.closes("\u518d\u89c1\u5417\uff1f")
+        assert not GOODBYES.closes("\u00bfAdi\u00f3s?")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "A good night\u2019s sleep is what I need.",
+            "I take care of my mother.",
+            "It passed by the window.",
+            "Those goodbyes were hard.",
+            "Tea is ready, and you may bye and bye lie down when all of them have gone to sleep again.",
+            "",
+        ],
+        ids=["sleep", "care", "within a word", "plural", "long", "nothing"],
+    )
+    def test_ordinary_words_are_none(self, text: str) -> None:
+        assert not GOODBYES.closes(text)
+
+    def test_words_of_a_language_are_content(self) -> None:
+        found = Goodbyes(languages={"welsh": ("Hwyl fawr",)}, not_before=("yn",))
+        assert found.closes("hwyl  FAWR!")
+        assert not found.closes("Hwyl fawr yn y bore")
+        assert not found.closes("Goodbye!")
+        assert not Goodbyes().closes("Goodbye!")
+
+    def test_words_that_are_other_talk_as_well_stand_alone(self) -> None:
+        found = Goodbyes(languages={"a": ("poka", "hwyl")}, alone=("Poka",), around=("da well",))
+        assert found.closes("Da, poka da!")
+        assert not found.closes("Poka net")
+        assert found.closes("Hwyl, Ann")
+        assert not found.closes("Hwyl to salt now")
 
     @pytest.mark.parametrize("pair", ORDINARY, ids=range(len(ORDINARY)))
     async def test_ordinary_talk_with_its_words_goes_on(self, pair: tuple[str, str]) -> None:

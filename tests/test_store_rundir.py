@@ -157,6 +157,21 @@ def test_some_fields_may_change_and_are_kept(tmp_path: Path, pattern: str) -> No
         RunDir.open(path, write=False, config=config, may_change={"models.x", "seed"})
 
 
+def test_some_fields_may_be_new_and_not_others(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    old = {"content": {"a.yaml": "1"}}
+    RunDir.create(path, old).close()
+    with RunDir.begin(path, {"content": {"a.yaml": "1", "b.yaml": "2"}}, may_change={"+content.*"}):
+        pass
+    for changed in (
+        {"a.yaml": "2", "b.yaml": "2"},
+        {"a.yaml": "1", "b.yaml": "3"},
+        {"a.yaml": "1"},
+    ):
+        with pytest.raises(ConfigChangedError, match=r"content\."):
+            RunDir.begin(path, {"content": changed}, may_change={"+content.*"})
+
+
 async def test_a_fork_starts_with_the_calls_of_the_old_run_and_no_records(tmp_path: Path) -> None:
     with RunDir.create(tmp_path / "old", CONFIG) as run:
         keys = await keep_many(run, range(300))

@@ -9,7 +9,7 @@ The package does not know what a culture, a norm or an experiment is.
 
 from habitus.agents.agent import Agent
 from habitus.agents.conversation import Conversation, Dialogue, Rules
-from habitus.agents.endings import SIDES
+from habitus.agents.endings import SIDES, Goodbyes, load_goodbyes
 from habitus.agents.fields import FieldReader, VerdictsReader, verdicts_schema
 from habitus.agents.jsontext import Decoded, decode_json
 from habitus.agents.marks import LabelList, plain_label
@@ -31,6 +31,7 @@ __all__ = [
     "Decoded",
     "Dialogue",
     "FieldReader",
+    "Goodbyes",
     "ItemReader",
     "Items",
     "LabelList",
@@ -43,6 +44,7 @@ __all__ = [
     "VerdictsReader",
     "ask",
     "decode_json",
+    "load_goodbyes",
     "plain_label",
     "unreadable_label",
     "verdicts_schema",

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from habitus.agents.agent import Agent
-from habitus.agents.endings import StopMarker, goes_round, is_blank, is_farewell
+from habitus.agents.endings import Goodbyes, StopMarker, goes_round, is_blank
 from habitus.records import Failure, Outcome, Reply, Turn
 
 
@@ -35,11 +35,13 @@ class Rules:
         stop: marker by which the persona ends the session, in any case and spacing. In the
             assistant's text it is text, and in the persona's where it is quoted and more follows.
         answer_after_stop: whether the assistant still answers a last message that had words.
+        goodbyes: the words of leave-taking that end talk when both sides say nothing else.
     """
 
     exchanges: int
     stop: str = "[END]"
     answer_after_stop: bool = True
+    goodbyes: Goodbyes = field(default_factory=Goodbyes)
 
 
 @dataclass(slots=True)
@@ -135,7 +137,7 @@ class Conversation:
     def _only_farewells(self) -> bool:
         last = self._dialogue.turns[-2:]
         both = len(self._dialogue.turns) > 2 and last[-1].speaker == "assistant"
-        return both and all(is_farewell(turn.text) for turn in last)
+        return both and all(self.rules.goodbyes.closes(turn.text) for turn in last)
 
 
 def _may_be_empty(reply: Reply) -> bool:

@@ -1,10 +1,12 @@
 """How talk ends: the stop marker, turns without words, goodbyes, and talk that goes round.
 
     StopMarker("[END]").split("Thanks. [end]")     # ("Thanks.", True)
-    is_farewell("Adiós, gracias"), goes_round(["Well.", "Yes.", "well", "Yes!"])
+    load_goodbyes(path).closes("Adiós, gracias")
+    goes_round(["Well.", "Yes.", "well", "Yes!"])
 
-All of it goes by the words alone. Goodbyes are known in some twenty languages; talk that goes round
-is found in any. The module knows no sides: whose marker counts is for others to say.
+All of it goes by the words alone. Goodbyes are content (``personas/talk/goodbyes.yaml``); talk that
+goes round is found in any language. The module knows no sides: whose marker counts is for others to
+say.
 """
 
 from __future__ import annotations
@@ -15,7 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
+from pathlib import Path
+from typing import Annotated
 
+from pydantic import Field
+
+from habitus.content import ContentModel, load
+from habitus.content.fields import Line, Slug
 from habitus.content.visible import has_words
 
 _QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019",
@@ -27,73 +35,97 @@ _EMPHASIS = "*_~"
 SIDES = (
     r"(?:(?:the )?(?:persona|user|assistant|ai|ai assistant|chat ?bot)|"
     r"human|person|customer|client|patient|bot|chatgpt|usuario|asistente|utilisateur|assistent|nutzer|benutzer|"
-    r"assistente|utente|utilizador|gebruiker|anv\u00e4ndare|\u7528\u6237|\u52a9\u624b|\u30e6\u30fc\u30b6\u30fc|"
-    r"\u30a2\u30b7\u30b9\u30bf\u30f3\u30c8|\uc0ac\uc6a9\uc790|\uc5b4\uc2dc\uc2a4\ud134\ud2b8)"
+    r"assistente|utente|utilizador|gebruiker|användare|用户|助手|ユーザー|"
+    r"アシスタント|사용자|어시스턴트)"
 )
 _LABEL = re.compile(rf"[\s*#_\[(]*{SIDES}[\s*_\])]*(?:[:\uff1a][\s*_]*)?", re.IGNORECASE)
 
-# Words of leave-taking, and of the answer to thanks, which closes talk as well.
-_SPACED = (
-    # English
-    r"bye|goodbye|good ?night(?!['\u2019])|take care(?! of\b)|see you|farewell|"
-    r"you['\u2019]?re (?:very |most )?welcome|have a (?:good|great|nice|lovely) (?:day|one|evening|night)|"
-    # Spanish, Portuguese, Italian, French
-    r"adi\u00f3s|adios|hasta (?:luego|pronto|ma\u00f1ana|la vista)|de nada|que te vaya bien|cu\u00eddate|"
-    r"chau|tchau|adeus|at\u00e9 (?:logo|mais|breve|amanh\u00e3)|por nada|arrivederci|ciao|prego|buona (?:giornata|serata|notte)|"
-    r"au revoir|\u00e0 bient\u00f4t|de rien|bonne (?:journ\u00e9e|soir\u00e9e|nuit)|adieu|"
-    # German, Dutch, Scandinavian
-    r"tsch\u00fcss?|tsch\u00fc\u00df|auf wiedersehen|bis bald|gern geschehen|gute nacht|sch\u00f6nen (?:tag|abend)|"
-    r"tot ziens|graag gedaan|fijne (?:dag|avond)|doei|hej d\u00e5|vi ses|varsågod|ha det|vel bekomme|farvel|"
-    # Polish, Russian, Turkish
-    r"do widzenia|na razie|nie ma za co|\u0434\u043e \u0441\u0432\u0438\u0434\u0430\u043d\u0438\u044f|\u043f\u043e\u043a\u0430|"
-    r"\u0432\u0441\u0435\u0433\u043e \u0434\u043e\u0431\u0440\u043e\u0433\u043e|ho\u015f\u00e7a kal|g\u00f6r\u00fc\u015f\u00fcr\u00fcz|rica ederim|iyi (?:g\u00fcnler|geceler)|"
-    # Indonesian, Swahili, Maori, Vietnamese
-    r"sampai jumpa|sama-sama|selamat tinggal|kwaheri|karibu sana|haere r\u0101|ka kite|hei kon\u0101|t\u1ea1m bi\u1ec7t|"
-    # Korean, Arabic, Hindi
-    r"\uc548\ub155\ud788 (?:\uacc4\uc138\uc694|\uac00\uc138\uc694)|\ucc9c\ub9cc\uc5d0\uc694|"
-    r"\u0645\u0639 \u0627\u0644\u0633\u0644\u0627\u0645\u0629|\u0625\u0644\u0649 \u0627\u0644\u0644\u0642\u0627\u0621|\u0627\u0644\u0639\u0641\u0648|\u0639\u0641\u0648\u0627|"
-    r"\u0905\u0932\u0935\u093f\u0926\u093e|\u092b\u093f\u0930 \u092e\u093f\u0932\u0947\u0902\u0917\u0947"
-)
-_UNSPACED = (  # Chinese, Japanese, Thai
-    r"\u518d\u89c1|\u518d\u898b|\u62dc\u62dc|\u4e0d\u5ba2\u6c14|\u4e0d\u5ba2\u6c23|\u665a\u5b89|"
-    r"\u3055\u3088\u3046\u306a\u3089|\u307e\u305f\u306d|\u3069\u3046\u3044\u305f\u3057\u307e\u3057\u3066|\u304a\u3084\u3059\u307f|"
-    r"\u0e25\u0e32\u0e01\u0e48\u0e2d\u0e19|\u0e22\u0e34\u0e19\u0e14\u0e35\u0e04\u0e23\u0e31\u0e1a|\u0e22\u0e34\u0e19\u0e14\u0e35\u0e04\u0e48\u0e30"
-)
-_FAREWELL = re.compile(
-    rf"(?P<spaced>(?<!\w)(?:{_SPACED})(?!\w))|(?P<unspaced>{_UNSPACED})", re.IGNORECASE
-)
 _FAREWELL_WORDS = 14
 _CLAUSE = re.compile(
     "[.!,;:\u2026\n\u2013\u2014\u3002\uff01\uff0c\u3001\uff1b\uff1a~\uff5e\u061b\u060c\u0964]+|\\s-\\s"
 )
-#: Also words of other talk ("\u043f\u043e\u043a\u0430" is "while", "de nada" "of nothing"): a goodbye when alone.
-_ALONE = re.compile(
-    r"\u043f\u043e\u043a\u0430|de nada|por nada|de rien|prego|sama-sama|na razie|\u0627\u0644\u0639\u0641\u0648|\u0639\u0641\u0648\u0627|"
-    r"bis bald|iyi g\u00fcnler|iyi geceler",
-    re.IGNORECASE,
-)
-#: What people say around a goodbye; it does not make other talk of it.
-_AROUND = re.compile(
-    r"thank|thanks|you|so|much|very|and|then|ok|okay|well|alright|right|now|for|again|all|everyone|my|dear|friend|"
-    r"too|soon|later|tomorrow|next|week|ahead|time|great|help|everything|good|"
-    r"gracias|muchas|y|e|mi|amigo|amiga|doctor|doctora|merci|et|beaucoup|mon|ami|danke|und|vielen|dank|"
-    r"obrigado|obrigada|muito|grazie|mille|dank|je|wel|bedankt|tack|och|dzi\u0119kuj\u0119|i|bardzo|"
-    r"\u0441\u043f\u0430\u0441\u0438\u0431\u043e|\u0438|\u043d\u0443|te\u015fekk\u00fcrler|ve|terima|kasih|dan|asante|na|sana|kia|ora|c\u1ea3m|\u01a1n|"
-    r"\uac10\uc0ac\ud574\uc694|\u0634\u0643\u0631\u0627|\u0927\u0928\u094d\u092f\u0935\u093e\u0926",
-    re.IGNORECASE,
-)
-_BEFORE_GOODBYE, _AROUND_UNSPACED = 2, 3
+_BEFORE, _BEHIND, _AROUND_UNSPACED = 2, 1, 3  # other words; characters where words have no spaces
 _QUESTION = re.compile("[?\uff1f\u061f]")
-# Scripts without spaces count by characters.
-_WORD = re.compile(
-    r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]|[^\W\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]+"
-)
+_RANGES = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff"  # Thai, Kana, Han: no spaces between words
+_UNSPACED = re.compile(f"[{_RANGES}]")
+_WORD = re.compile(rf"[{_RANGES}]|[^\W{_RANGES}]+")  # those count by characters
 
 PERIODS = (1, 2, 3)
 _NEAR, _NEAR_WORDS = 0.9, 8
 _ROUNDS, _ROUNDS_OF_SHORT = 2, 4
 _SHORT, _SHORT_UNSPACED = 8, 4  # letters
-_UNSPACED_LETTER = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
+
+
+class Goodbyes(ContentModel):
+    """``personas/talk/goodbyes.yaml``: how people take leave, and answer thanks."""
+
+    languages: dict[Slug, Annotated[tuple[Line, ...], Field(min_length=1)]] = Field(
+        default={}, description="the words of each language, found whole and in any case"
+    )
+    not_before: tuple[Line, ...] = Field(
+        default=(), description="words behind a match that make it no goodbye"
+    )
+
+    alone: tuple[Line, ...] = Field(
+        default=(),
+        description="phrases of them that are words of other talk unless they stand alone",
+    )
+    around: tuple[Line, ...] = Field(
+        default=(), description="words that people say around a goodbye, such as thanks"
+    )
+
+    def closes(self, text: str) -> bool:
+        """Whether a turn is a short goodbye, and no question.
+
+        A goodbye is a part of a sentence for itself: "he said goodbye to sugar" is other talk.
+        """
+        if len(_WORD.findall(text)) > _FAREWELL_WORDS or _QUESTION.search(text):
+            return False
+        return any(map(self._takes_leave, _CLAUSE.split(text)))
+
+    def _takes_leave(self, clause: str) -> bool:
+        said = _plain(clause)
+        found = self._pattern.search(said)
+        if found is None:
+            return False
+        before, behind = said[: found.start()], said[found.end() :]
+        if _UNSPACED.search(found[0]):
+            return sum(map(str.isalnum, before + behind)) <= _AROUND_UNSPACED
+        first, last = self._others(before), self._others(behind)
+        if found[0] in self._alone:
+            return first == last == 0
+        return (first <= _BEFORE and last == 0) or (first == 0 and last <= _BEHIND)
+
+    def _others(self, text: str) -> int:
+        """How many words there are that nobody says around a goodbye."""
+        return sum(word not in self._around for word in _WORD.findall(text))
+
+    @cached_property
+    def _alone(self) -> frozenset[str]:
+        return frozenset(map(_plain, self.alone))
+
+    @cached_property
+    def _around(self) -> frozenset[str]:
+        return frozenset(word for line in self.around for word in _WORD.findall(_plain(line)))
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        every = {_plain(phrase) for phrases in self.languages.values() for phrase in phrases}
+        found = [_phrase(phrase) for phrase in sorted(every, key=lambda one: (-len(one), one))]
+        if not found:
+            return re.compile("(?!)")  # nothing
+        behind = "|".join(re.escape(_plain(word)) for word in self.not_before)
+        none_behind = rf"(?!\s*(?:{behind})(?!\w))" if behind else ""
+        return re.compile(rf"(?:{'|'.join(found)}){none_behind}")
+
+
+def load_goodbyes(path: Path) -> Goodbyes:
+    """Read a file of goodbyes.
+
+    Raises:
+        ContentError: it is damaged.
+    """
+    return load(path, Goodbyes)
 
 
 @dataclass(frozen=True)
@@ -147,32 +179,6 @@ def is_blank(text: str) -> bool:
     return only is not None and (":" in text or "\uff1a" in text or "[" in text)
 
 
-def is_farewell(text: str) -> bool:
-    """Whether a turn is a short goodbye, and no question.
-
-    A goodbye is a part of a sentence for itself: "he said goodbye to sugar" is other talk.
-    """
-    if len(_WORD.findall(text)) > _FAREWELL_WORDS or _QUESTION.search(text):
-        return False
-    return any(map(_takes_leave, _CLAUSE.split(text)))
-
-
-def _takes_leave(clause: str) -> bool:
-    found = _FAREWELL.search(clause)
-    if found is None:
-        return False
-    before, behind = clause[: found.start()], clause[found.end() :]
-    if found["unspaced"]:
-        return sum(map(str.isalnum, before + behind)) <= _AROUND_UNSPACED
-    others = [word for word in _WORD.findall(behind) if not word[0].isupper()]
-    most = 0 if _ALONE.fullmatch(found[0]) else _BEFORE_GOODBYE
-    return _unlike_goodbyes(others) == 0 and _unlike_goodbyes(_WORD.findall(before)) <= most
-
-
-def _unlike_goodbyes(words: Sequence[str]) -> int:
-    return sum(not _AROUND.fullmatch(word) for word in words)
-
-
 def goes_round(turns: Sequence[str]) -> bool:
     """Whether the last turns of one side say again what the ones before them said.
 
@@ -192,7 +198,7 @@ def _repeated(turns: Sequence[str], period: int) -> bool:
 
 
 def _is_short(turn: str) -> bool:
-    most = _SHORT_UNSPACED if _UNSPACED_LETTER.search(turn) else _SHORT
+    most = _SHORT_UNSPACED if _UNSPACED.search(turn) else _SHORT
     return sum(map(str.isalnum, turn)) <= most
 
 
@@ -205,6 +211,19 @@ def alike(one: str, other: str) -> bool:
         return False
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     return matcher.quick_ratio() >= _NEAR and matcher.ratio() >= _NEAR
+
+
+def _plain(text: str) -> str:
+    """In one spelling: composed, without case, with straight apostrophes and single spaces."""
+    folded = unicodedata.normalize("NFC", text).casefold()
+    return " ".join(folded.replace("\u2019", "'").split())
+
+
+def _phrase(text: str) -> str:
+    """A phrase as a whole: not within a word, where its script has words."""
+    start = "" if _UNSPACED.match(text[0]) else r"(?<!\w)"
+    end = "" if _UNSPACED.match(text[-1]) else r"(?!\w)"
+    return f"{start}{re.escape(text)}{end}"
 
 
 def _words(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from habitus.agents import Goodbyes, load_goodbyes
 from habitus.checklists import QuerySet, load_queries
 from habitus.content import editor_schema, listing
 from habitus.corpora import CountryMap, load_country_map
@@ -65,6 +66,7 @@ KINDS = (
     Kind("culture", "norms", "*/*.yaml", Culture, load_culture, "culture.schema.json"),
     Kind("population", "personas", "*.yaml", Population, load_population, "population.schema.json"),
     Kind("openers", "personas", "openers/*.yaml", Openers, load_openers, "openers.schema.json"),
+    Kind("goodbyes", "personas", "talk/*.yaml", Goodbyes, load_goodbyes, "goodbyes.schema.json"),
     Kind("queries", "checklists", "*.yaml", QuerySet, load_queries, "queries.schema.json"),
     Kind("judge", "judges", "*/judge.yaml", JudgeFile, load_judge, "judge.schema.json"),
     Kind(

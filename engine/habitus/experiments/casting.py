@@ -98,6 +98,7 @@ def make_simulator(study: Study, models: Models) -> AgentSimulator:
         assistant=_role(roles.assistant, models),
         persona_prompt=study.prompts.persona,
         assistant_prompt=study.prompts.assistant,
+        goodbyes=study.goodbyes,
         seed=study.experiment.seed,
     )
 

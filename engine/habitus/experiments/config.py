@@ -38,7 +38,9 @@ Exchanges = Annotated[int, Field(ge=1, le=1000)]
 Tokens = Annotated[int, Field(ge=1, lt=2**53)]  # what JSON and every server can read
 
 #: What may differ when a run goes on: nothing here can change an answer or which are asked for.
-MAY_CHANGE = MODELS_MAY_CHANGE | {"title", "results.*"}
+#: A content file that is only now among those of a run was not content in the version that made it; one
+#: that the experiment names anew is a change of the experiment.
+MAY_CHANGE = MODELS_MAY_CHANGE | {"title", "results.*", "+content.*"}
 
 
 class RoleConfig(ContentModel):

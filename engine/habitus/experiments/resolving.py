@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from habitus.agents import load_goodbyes
 from habitus.checklists import Query, QuerySet, load_queries
 from habitus.content import Document, Found, find, read_prompt, read_yaml
 from habitus.content.models import file_hash, from_document
@@ -93,6 +94,7 @@ class _Reader:
             settings=found.settings,
             prompts=self._prompts(),
             lexicon=load_lexicon(self._find("judges", "history_verifier/lexicon", ())),
+            goodbyes=load_goodbyes(self._find("personas", "talk/goodbyes", ())),
             safety=self._safety(),
             files=dict(sorted(self.files.items())),
         )

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from habitus.agents import Goodbyes
 from habitus.checklists import Query, QuerySet
 from habitus.content import Prompt
 from habitus.experiments.config import Experiment
@@ -52,6 +53,7 @@ class Study:
     settings: Sequence[Setting]
     prompts: Prompts
     lexicon: Lexicon
+    goodbyes: Goodbyes
     safety: Judge | None
     files: Mapping[str, str] = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from habitus.agents import Agent, Conversation, Dialogue, Rules
+from habitus.agents import Agent, Conversation, Dialogue, Goodbyes, Rules
 from habitus.content import Prompt
 from habitus.histories.roles import role_breaks
 from habitus.histories.script import ScriptError, read_script
@@ -56,6 +56,7 @@ class AgentSimulator:
         assistant_prompt: no placeholders.
         seed: the seed of the experiment.
         stop: the marker by which the persona ends a session.
+        goodbyes: words of leave-taking that end one as well.
     """
 
     persona: Role
@@ -64,11 +65,12 @@ class AgentSimulator:
     assistant_prompt: Prompt
     seed: int
     stop: str = "[END]"
+    goodbyes: Goodbyes = field(default_factory=Goodbyes)
     _prefixes: dict[str, Prefix] = field(default_factory=dict)
 
     async def simulate(self, portrait: Portrait, plan: SessionPlan, attempt: int) -> Attempt:
         """Let the two agents talk."""
-        rules = Rules(exchanges=plan.exchanges, stop=self.stop)
+        rules = Rules(plan.exchanges, self.stop, goodbyes=self.goodbyes)
         conversation = Conversation(self._persona(portrait), self._assistant(), rules)
         record = f"{plan.id}/a{attempt}"
         dialogue = await conversation.run(plan.text, record, attempt)

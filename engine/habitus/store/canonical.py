@@ -122,8 +122,15 @@ def changes(old: Any, new: Any) -> list[Change]:
 
 
 def allowed(change: Change, may_change: Iterable[str]) -> bool:
-    """Whether a pattern like ``models.*.base_url`` covers the field or something above it."""
-    return any(_covers(pattern.split("."), change.path) for pattern in may_change)
+    """Whether a pattern like ``models.*.base_url`` covers the field or something above it.
+
+    One like ``+content.*`` covers what was not set before.
+    """
+    return any(
+        _covers(pattern.lstrip("+").split("."), change.path)
+        and not (pattern.startswith("+") and change.old is not None)
+        for pattern in may_change
+    )
 
 
 def _covers(pattern: Sequence[str], path: Path) -> bool:

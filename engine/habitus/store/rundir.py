@@ -121,7 +121,8 @@ class RunDir:
             write: for reading (False) no lock is needed and nothing is written.
             config: the configuration to go on with; it must be the stored one.
             may_change: dotted fields that may differ, with wildcards for one part each
-                (``models.*.base_url``); a field covers all below it. Their new values are kept.
+                (``models.*.base_url``); a field covers all below it, and
+                ``+content.*`` what was not set before. Their new values are kept.
 
         Raises:
             ConfigChangedError: with every field that differs, its old and its new value.
