@@ -18,6 +18,7 @@ from damage import command
 from habitus.errors import StoreError
 from habitus.store import RunDir, digest
 from labelling_fixture import answers, job_of, labelled, written
+from storing import call, keep
 from study_fixture import FAST, harbour, helpers, opening, set_options, study_of
 from test_store_faults import ENGINE, limited, small_disk
 
@@ -205,3 +206,24 @@ def test_numbers_of_any_length_are_what_they_are(tmp_path: Path) -> None:
     RunDir.create(tmp_path / "run", config).close()
     with RunDir.open(tmp_path / "run", config=config) as run:
         assert run.config == config
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved", "replaced"])
+async def test_a_run_that_is_taken_away_takes_no_more_answers(tmp_path: Path, how: str) -> None:
+    """They would be written to a file that nobody finds again, and paid for all the same."""
+    run = RunDir.create(tmp_path / "run", {"seed": 1})
+    await keep(run, *call(1))
+    if how == "deleted":
+        shutil.rmtree(tmp_path / "run")
+    else:
+        (tmp_path / "run").rename(tmp_path / "elsewhere")
+    if how == "replaced":
+        RunDir.create(tmp_path / "run", {"seed": 2}).close()
+    with pytest.raises(StoreError, match="is gone"):
+        await keep(run, *call(2))
+    with suppress(StoreError):
+        run.close()
+    if how != "deleted":
+        with RunDir.open(tmp_path / "elsewhere") as moved:
+            assert moved.verify().problems == ()
+            assert moved.calls.counts()[0].calls == 1
