@@ -227,3 +227,15 @@ async def test_a_run_that_is_taken_away_takes_no_more_answers(tmp_path: Path, ho
         with RunDir.open(tmp_path / "elsewhere") as moved:
             assert moved.verify().problems == ()
             assert moved.calls.counts()[0].calls == 1
+
+
+@pytest.mark.parametrize("length", [200, 3000])
+def test_a_prompt_with_a_name_that_no_file_can_have_is_told(tmp_path: Path, length: int) -> None:
+    """Found by damaging settings at random."""
+    folder = tmp_path / "experiments" / "settings"
+    folder.mkdir(parents=True)
+    text = f"id: x\ndescription: X.\nhistory: none\nquery_prompt: {'a' * length}\n"
+    (folder / "x.yaml").write_text(text)
+    code, out, err = command("check", str(folder / "x.yaml"))
+    assert code in {1, 2}
+    assert "aaaa" in out + err
