@@ -33,6 +33,7 @@ from habitus.running import read_made_up, refuse_unknown
 from habitus.statistics import IntervalRule
 from habitus.store import RunDir
 from habitus.store.canonical import loads
+from habitus.store.database import told_as_damage
 
 STUDY = "study.json"
 
@@ -137,11 +138,12 @@ def session_ends(run: RunDir) -> dict[str, Any]:
     """Why sessions ended, and how many personas left their role; None where nobody looked."""
     ends: Counter[str] = Counter()
     looked = breaks = 0
-    for line in run.records.lines("attempts"):
-        attempt = loads(line)
-        ends[attempt.get("end") or "not said"] += 1
-        looked += attempt.get("role_breaks") is not None
-        breaks += bool(attempt.get("role_breaks"))
+    with told_as_damage(run.path, "attempts"):
+        for line in run.records.lines("attempts"):
+            attempt = loads(line)
+            ends[str(attempt.get("end") or "not said")] += 1
+            looked += attempt.get("role_breaks") is not None
+            breaks += bool(attempt.get("role_breaks"))
     return {"ends": dict(sorted(ends.items())), "out_of_role": breaks if looked else None}
 
 
