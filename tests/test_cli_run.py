@@ -112,7 +112,7 @@ class TestRun:
         code, out, err = terminal("run", "first", *set_options(FAST | BAD_JUDGE))
         assert code == 1
         assert "  evaluations  unparsed: 16\n" in err
-        assert "100.0% of all evaluations have no usable answer, over the limit of 5.0%" in err
+        assert "100.0% of all evaluations lack a verdict, over the limit of 5.0%" in err
         assert "of all calls" not in err
         rows = [line.split("\t") for line in out.splitlines()[3:7]]
         assert {row[2] for row in rows} == {"n/a"}

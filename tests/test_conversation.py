@@ -223,7 +223,7 @@ class TestEndlessTalk:
         same = ["Well."] * 40
         dialogue = await talk(*(sides(same) if side == "persona" else sides((), same)), 20)
         assert dialogue.end == "repetition"
-        assert words(dialogue).count("Well.") == 2
+        assert words(dialogue).count("Well.") == 4  # it is short, and may answer two questions
 
     async def test_an_echo_of_the_other_side_is_no_repetition(self) -> None:
         dialogue = await talk(*sides(["a", "b"], [OPENER, "a", "b"]), exchanges=3)

@@ -180,7 +180,7 @@ class TestReading:
             label(items[2], "positioning", outcome=Outcome.UNPARSED, reason="two labels"),
         ]
         found = read(label_run(tmp_path / "run", items, labels))
-        assert list(found.frames["item"].labels["ins"]) == [1, 0] + [MISSING] * 4
+        assert list(found.frames["item"].labels["ins"]) == [1, 0, MISSING, *[NOT_ASKED] * 3]
         assert str(found.codings["ins"]) == "1 = Insider; 0 = Outsider"
 
     @pytest.mark.parametrize(
@@ -421,4 +421,4 @@ def test_labels_of_other_judges_pass_by(tmp_path: Path) -> None:
     items = items_of(1)
     stray = Label(id="anything", item="nowhere", judge="other", label="x", present=True)
     found = read(label_run(tmp_path / "run", items, [stray]))
-    assert (found.frames["item"].labels["ins"] == MISSING).all()
+    assert (found.frames["item"].labels["ins"] == NOT_ASKED).all()

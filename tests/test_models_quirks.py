@@ -202,7 +202,7 @@ async def test_a_rejection_that_nothing_helps_against_stands_after_a_bounded_num
     async with serving(status(400, words)) as server:
         reply = await server.model().complete(ask(sampling=sampling, seed=1))
     assert (reply.outcome, reply.reason) == (Outcome.ERROR, "http 400")
-    assert reply.attempts == 5
+    assert reply.attempts == 6
     assert server.clock.sleeps == []
 
 
@@ -263,6 +263,10 @@ async def test_a_server_without_schemas_is_asked_for_json_and_then_plainly() -> 
 WORDS: dict[str, tuple[str, dict[str, Any]]] = {
     "max_tokens": (
         "Unsupported parameter: 'max_tokens' is not supported, use 'max_completion_tokens'.",
+        {"max_tokens_field": "max_completion_tokens"},
+    ),
+    "max_tokens, without the other name": (
+        "Unsupported parameter: 'max_tokens' is not supported with this model.",
         {"max_tokens_field": "max_completion_tokens"},
     ),
     "temperature": ("`temperature` is deprecated for this model.", {"temperature": "fixed"}),

@@ -19,6 +19,7 @@ from habitus.agents.endings import Goodbyes, StopMarker, goes_round, is_blank
 from habitus.errors import ContentError
 from habitus.experiments import RunRequest, Stage, run_experiment
 from habitus.histories import FilterRules, SessionFilter, SessionPlan
+from habitus.histories.roles import role_breaks
 from habitus.models.quirks import Quirks
 from habitus.models.reading import read_completion
 from habitus.personas.openers import load_openers
@@ -122,6 +123,133 @@ TAKING_LEAVE = [
 ]
 
 
+ORDINARY = [
+    ("I'll see you at the clinic? No, I meant my mum.", "Take care to drink water."),
+    (
+        "My doctor said I should take care with salt.",
+        "Good night routines help: dim the lights an hour before.",
+    ),
+    ("Could it be my pillow", "You're welcome to try a firmer one."),
+    ("I don't sleep well, good night's sleep is rare.", "A good night starts with a cool room."),
+    ("He told me to say goodbye to sugar.", "You can say goodbye to sugar slowly."),
+    (
+        "Bye-bye sugar, I told myself last week, but I failed.",
+        "Goodbye to sugar is hard; start with drinks.",
+    ),
+    ("I take care not to eat late.", "Good, take care not to skip breakfast."),
+    ("I want to see you explain it simply.", "Rest, drink, and see your doctor on Monday."),
+    (
+        "I'll have a nice day out with my son tomorrow, so no pills.",
+        "Have a good day plan: water, shade, rest.",
+    ),
+    ("My mother takes care of me. I take care of her.", "Then take care of yourself too."),
+    ("As an AI teacher I sit all day.", "Then stand up every hour."),
+    ("As a user of insulin I know that.", "Then check twice."),
+    ("The persona on TV said so.", "What did they say"),
+    ("As the assistant at the shop told me, I rub it in.", "Do that twice a day."),
+    ("I am happy to help you move, I told my son, and now my back hurts.", "Rest it."),
+    ("How can I help my mother", "Sit with her."),
+    ("Doctor: he said two a day.", "Then two a day it is."),
+    ("User manual says: no water.", "Then follow it."),
+    ("My friend says: leave it.\nMe: I can't.", "What worries you"),
+    ("I keep my character strong; you keep in character? No.", "All right."),
+    ("We did a role play in therapy.", "How was that"),
+    (
+        "Adi\xf3s al az\xfacar, me dijo mi madre.",
+        "Decir adi\xf3s al az\xfacar cuesta; empiece poco a poco.",
+    ),
+    ("Hasta luego no me toca la pastilla.", "Hasta ma\xf1ana no tome otra."),
+    ("No como de nada desde ayer", "No se prive de nada del todo."),
+    (
+        "Mi hija se despidi\xf3: adi\xf3s mam\xe1, y llor\xe9.",
+        "Es normal llorar al decir adi\xf3s.",
+    ),
+    ("Cu\xeddate, me dice siempre mi hermana", "Buen consejo: cu\xeddate la espalda."),
+    ("Nos vemos obligados a caminar", "Caminar es bueno"),
+    ("Hasta pronto no se cur\xf3 mi padre.", "Hasta ma\xf1ana espere con la compresa."),
+    ("Ciao ist kein Wort", "Ciao sagt man so"),
+    (
+        "Gute Nacht sage ich immer um zehn, aber schlafe nicht.",
+        "F\xfcr eine gute Nacht hilft ein k\xfchles Zimmer.",
+    ),
+    (
+        "Einen sch\xf6nen Tag hatte ich gestern, heute tut alles weh.",
+        "Planen Sie einen sch\xf6nen Tag ohne Termine.",
+    ),
+    ("Bis bald hat er gesagt und kam nie.", "Bis bald die Besserung kommt, dauert es."),
+    ("Ich will tsch\xfcss sagen zum Rauchen.", "Tsch\xfcss zum Rauchen sagt man in Schritten."),
+    ("Das habe ich gern geschehen lassen.", "Was ist denn geschehen"),
+    ("Bonne nuit pour moi, c'est six heures.", "Pour une bonne nuit, \xe9vitez le caf\xe9."),
+    ("Je ne prends plus de rien.", "Cela vient de rien souvent."),
+    ("J'ai pass\xe9 une bonne journ\xe9e hier.", "Une bonne journ\xe9e commence par un bon repas."),
+    ("J'ai dit adieu au sucre.", "Dire adieu au sucre prend du temps."),
+    ("Il dit \xe0 bient\xf4t et jamais ne vient", "\xc9crivez-lui \xe0 bient\xf4t"),
+    ("Prego ogni sera per mia madre.", "Se lei prega la sera, va bene: io non prego."),
+    ("Buona notte non ne ho da mesi.", "Una buona notte comincia presto."),
+    (
+        "\u6211\u5988\u5988\u8bf4\u518d\u89c1\u7684\u65f6\u5019\u54ed\u4e86",
+        "\u544a\u522b\u5f88\u96be\uff0c\u8bf4\u518d\u89c1\u8981\u6162\u6162\u6765",
+    ),
+    (
+        "\u6211\u665a\u5b89\u90fd\u8bf4\u4e0d\u51fa\u6765\uff0c\u7761\u4e0d\u7740",
+        "\u7761\u524d\u8bf4\u665a\u5b89\u53ef\u4ee5\u5e2e\u52a9\u5b69\u5b50\u5165\u7761",
+    ),
+    (
+        "\u6211\u770b\u518d\u89c1\u6548\u4e5f\u8981\u4e00\u5468",
+        "\u518d\u89c1\u6548\u4e4b\u524d\u8bf7\u7ee7\u7eed",
+    ),
+    (
+        "\u533b\u751f\u4e0d\u5ba2\u6c14\u5730\u8bf4\u6211\u592a\u80d6",
+        "\u4e0d\u5ba2\u6c14\u7684\u8bdd\u4e5f\u8981\u542c",
+    ),
+    (
+        "\u307e\u305f\u306d\u3080\u308c\u306a\u3044",
+        "\u307e\u305f\u306d\u3080\u3051\u304c\u6765\u305f\u3089\u5bdd\u3066\u304f\u3060\u3055\u3044",
+    ),
+    (
+        "\u3055\u3088\u3046\u306a\u3089\u3068\u8a00\u3048\u305a\u306b\u6ce3\u304d\u307e\u3057\u305f",
+        "\u3055\u3088\u3046\u306a\u3089\u3092\u8a00\u3046\u306e\u306f\u96e3\u3057\u3044\u3067\u3059",
+    ),
+    (
+        "\u304a\u3084\u3059\u307f\u306e\u65e5\u3082\u75db\u3044",
+        "\u304a\u3084\u3059\u307f\u306e\u65e5\u306f\u4f11\u307f\u307e\u3057\u3087\u3046",
+    ),
+    (
+        "\u041f\u043e\u043a\u0430 \u0431\u043e\u043b\u0438\u0442, \u043d\u0435 \u0445\u043e\u0436\u0443.",
+        "\u041f\u043e\u043a\u0430 \u043d\u0435 \u043f\u0440\u043e\u0439\u0434\u0451\u0442, \u043b\u0435\u0436\u0438\u0442\u0435.",
+    ),
+    (
+        "\u041f\u043e\u043a\u0430 \u043d\u0435\u0442",
+        "\u041f\u043e\u043a\u0430 \u043f\u0435\u0439\u0442\u0435 \u0432\u043e\u0434\u0443",
+    ),
+    (
+        "\u042f \u043f\u043e\u043a\u0430 \u043f\u044c\u044e \u0447\u0430\u0439",
+        "\u041f\u043e\u043a\u0430 \u044d\u0442\u043e\u0433\u043e \u0434\u043e\u0441\u0442\u0430\u0442\u043e\u0447\u043d\u043e",
+    ),
+    (
+        "\u0642\u0627\u0644\u062a \u0623\u0645\u064a \u0645\u0639 \u0627\u0644\u0633\u0644\u0627\u0645\u0629 \u0648\u0628\u0643\u062a",
+        "\u0645\u0646 \u0627\u0644\u0635\u0639\u0628 \u0623\u0646 \u062a\u0642\u0648\u0644 \u0645\u0639 \u0627\u0644\u0633\u0644\u0627\u0645\u0629",
+    ),
+    (
+        "\u0623\u0637\u0644\u0628 \u0627\u0644\u0639\u0641\u0648 \u0645\u0646 \u0623\u062e\u064a",
+        "\u0627\u0644\u0639\u0641\u0648 \u0639\u0646\u062f \u0627\u0644\u0645\u0642\u062f\u0631\u0629 \u062e\u064a\u0631",
+    ),
+    ("Kami sama-sama sakit", "Kalian sama-sama perlu istirahat"),
+    ("Iyi geceler ge\xe7irmiyorum", "\u0130yi geceler i\xe7in erken yat\u0131n"),
+    ("Iyi g\xfcnler g\xf6rd\xfck", "\u0130yi g\xfcnler gelecek"),
+    ("Karibu sana alisema nikaingia", "Chakula ni karibu sana na moto"),
+    ("Haere r\u0101 au ki te t\u0101kuta", "Haere r\u0101 koe \u0101p\u014dp\u014d"),
+    ("Ciao bella \xe8 il nome del bar", "Al ciao bella si mangia bene"),
+    ("Vars\xe5god sa hon och gav mig te", "Vars\xe5god att vila"),
+    ("Hij zei doei en ging", "Een fijne dag begint vroeg"),
+    ("Mam na razie do\u015b\u0107 tabletek", "Na razie to wystarczy"),
+    ("at\xe9 mais de dez horas sem comer", "Pode ficar at\xe9 mais de doze"),
+    ("Por nada neste mundo eu tomo isso", "Por nada interrompa o tratamento"),
+    ("At\xe9 amanh\xe3 n\xe3o posso comer", "At\xe9 amanh\xe3 beba s\xf3 \xe1gua"),
+    ("Feliz, que te vaya bien me dijo el doctor", "Es bueno que te vaya bien en el trabajo"),
+]
+
+
 class TestEndlessTalk:
     @pytest.mark.parametrize(("persona", "assistant"), TAKING_LEAVE)
     async def test_goodbyes_end_in_many_languages(self, persona: str, assistant: str) -> None:
@@ -168,6 +296,28 @@ class TestEndlessTalk:
             held = list(run.records.iterate("attempts", Attempt))
         assert {(a.end, len(a.turns)) for a in held} == {("farewell", 4)}
 
+    def test_words_that_are_other_talk_as_well_stand_alone(self) -> None:
+        found = Goodbyes(languages={"a": ("poka", "hwyl")}, alone=("Poka",), around=("da well",))
+        assert found.closes("Da, poka da!")
+        assert not found.closes("Poka net")
+        assert found.closes("Hwyl, Ann")
+        assert not found.closes("Hwyl to salt now")
+
+    @pytest.mark.parametrize("pair", ORDINARY, ids=range(len(ORDINARY)))
+    async def test_ordinary_talk_with_its_words_goes_on(self, pair: tuple[str, str]) -> None:
+        """Words of leave-taking in other talk, on both sides and all in short turns."""
+        persona, assistant = pair
+        dialogue = await talk(*sides([persona, "Tea."], ["Well now, tell.", assistant]), 4)
+        assert (dialogue.end, len(dialogue.turns)) == ("complete", 8)
+        assert role_breaks(dialogue.turns) == ()
+
+    @pytest.mark.parametrize(
+        "answer", ["Yes.", "No.", "S\u00ed.", "\u662f\u7684\u3002", "Ja, oft."]
+    )
+    async def test_two_questions_are_answered_alike(self, answer: str) -> None:
+        dialogue = await talk(*sides([answer, answer, answer, "Less now."]), 5)
+        assert (dialogue.end, len(dialogue.turns)) == ("complete", 10)
+
     @pytest.mark.parametrize("period", [1, 2, 3])
     @pytest.mark.parametrize("side", ["persona", "assistant"])
     async def test_talk_that_goes_round_ends(self, period: int, side: str) -> None:
@@ -180,9 +330,15 @@ class TestEndlessTalk:
     @pytest.mark.parametrize(
         ("turns", "round_"),
         [
-            (["Well.", "well!"], True),
-            (["\U0001f64f", "\U0001f64f"], True),
-            (["\U0001f64f", "\U0001f44d"], False),
+            (["So I will.", "so i will!"], False),
+            (["I will do so.", "i will do so!"], True),
+            (["Well."] * 3, False),
+            (["Well.", "well!"] * 2, True),
+            (["\u662f\u7684\u3002"] * 3, False),
+            (["\u662f\u7684\u3002"] * 4, True),
+            (["\u6211\u6bcf\u5929\u90fd\u5403\u3002"] * 2, True),
+            (["\U0001f64f"] * 4, True),
+            (["\U0001f64f", "\U0001f44d"] * 2, False),
             (["I will try the tea tonight and see how it goes then."] * 2, True),
             (
                 [
@@ -199,9 +355,10 @@ class TestEndlessTalk:
                 False,
             ),
             (["Yes.", "No.", "Yes."], False),
-            (["Yes.", "No.", "Yes.", "No."], True),
-            (["Yes.", "No.", "So?", "yes", "no", "so"], True),
-            (["Yes.", "No.", "So?", "yes", "no", "why"], False),
+            (["Yes.", "No."] * 2, False),
+            (["Yes.", "No."] * 4, True),
+            (["Yes.", "No.", "So what now?", "yes", "no", "so what now"], True),
+            (["Yes.", "No.", "So what now?", "yes", "no", "why now then"], False),
             (["My hand hurts.", "My foot hurts."], False),
             ([], False),
         ],

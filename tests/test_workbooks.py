@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import io
+import re
+import sys
+import tempfile
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Sequence
@@ -57,9 +61,14 @@ def sheet_of(rows: str, after: str = "") -> dict[str, str | bytes]:
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
+KIND = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 LINKS = "http://schemas.openxmlformats.org/package/2006/relationships"
 HEAD = '<row r="1"><c r="A1" t="inlineStr"><is><t>response</t></is></c></row>'
 MINIMAL: dict[str, str | bytes] = {
+    "[Content_Types].xml": f'<Types xmlns="{TYPES}"><Override PartName="/xl/workbook.xml" '
+    f'ContentType="{KIND}.sheet.main+xml"/><Override PartName="/xl/sharedStrings.xml" '
+    f'ContentType="{KIND}.sharedStrings+xml"/></Types>',
     "_rels/.rels": f'<Relationships xmlns="{LINKS}"><Relationship Id="r" Target="/xl/workbook.xml" '
     f'Type="{OFFICE}/officeDocument"/></Relationships>',
     "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>'
@@ -67,6 +76,7 @@ MINIMAL: dict[str, str | bytes] = {
     "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{LINKS}"><Relationship Id="a" '
     f'Target="worksheets/sheet1.xml" Type="{OFFICE}/worksheet"/><Relationship Id="b" '
     f'Target="sharedStrings.xml" Type="{OFFICE}/sharedStrings"/></Relationships>',
+    "xl/sharedStrings.xml": f'<sst xmlns="{MAIN}"/>',
     **sheet_of(HEAD + '<row r="2"><c r="A2" t="inlineStr"><is><t>So.</t></is></c></row>'),
 }  # fmt: skip
 
@@ -123,7 +133,7 @@ RAW: dict[str, tuple[str, Any]] = {
     "a number of no kind": ('<c r="A2" t="n"><v>12345.0</v></c>', 12345),
     "a day as text": ('<c r="A2" t="d"><v>2026-11-30</v></c>', "2026-11-30"),
     "a cell without a place": ("<c><v>7</v></c>", 7),
-    "prefixes": ('<x:c xmlns:x="urn:x" r="A2"><x:v>5</x:v></x:c>', 5),
+    "prefixes": (f'<x:c xmlns:x="{MAIN}" r="A2"><x:v>5</x:v></x:c>', 5),
 }  # fmt: skip
 SHARED = (
     f'<sst xmlns="{MAIN}"><si><t>\u6771\u4eac</t><rPh sb="0" eb="2"><t>toukyou</t></rPh></si>'
@@ -146,7 +156,8 @@ def test_the_first_day_of_a_workbook(tmp_path: Path, date1904: str, day: str) ->
     book = str(MINIMAL["xl/workbook.xml"]).replace("<sheets>", f'<workbookPr date1904="{date1904}"/><sheets>')  # fmt: skip
     parts = {
         "xl/styles.xml": styles, "xl/_rels/workbook.xml.rels": links, "xl/workbook.xml": book,
-        **sheet_of(HEAD + '<row r="2"><c r="A2" s="0"><v>31</v></c></row>'),
+        "xl/sharedStrings.xml": f'<sst xmlns="{MAIN}"/>',
+    **sheet_of(HEAD + '<row r="2"><c r="A2" s="0"><v>31</v></c></row>'),
     }  # fmt: skip
     assert values(of_parts(tmp_path, parts)) == [day]
 
@@ -173,16 +184,16 @@ CELLS: dict[str, tuple[str, str]] = {
     "a formula with an empty value": ('<c r="A2"><f>1+1</f><v></v></c>', "cell A2 is a formula whose"),
     "16 digits": ('<c r="A2"><v>1234567890123456</v></c>', "A2 holds the number 1234567890123456, of"),
     "a rounded number": ('<c r="A2"><v>1.23456789012345E+18</v></c>', "keeps 15 digits"),
-    "no number": ('<c r="A2"><v>x</v></c>', "cell A2 holds 'x', which is no number"),
-    "a number that is none": ('<c r="A2"><v>NaN</v></c>', "cell A2 holds 'NaN', which is no number"),
-    "underscores": ('<c r="A2"><v>1_0</v></c>', "cell A2 holds '1_0', which is no number"),
-    "no truth value": ('<c r="A2" t="b"><v>x</v></c>', "cell A2 holds 'x', which is no truth value"),
+    "no number": ('<c r="A2"><v>x</v></c>', "cell A2 holds 'x', which cannot be read"),
+    "a number that is none": ('<c r="A2"><v>NaN</v></c>', "cell A2 holds 'NaN', which cannot be read"),
+    "underscores": ('<c r="A2"><v>1_0</v></c>', "cell A2 holds '1_0', which cannot be read"),
+    "no truth value": ('<c r="A2" t="b"><v>x</v></c>', "cell A2 holds 'x', which cannot be read"),
     "another kind": ('<c r="A2" t="z"><v>1</v></c>', "cell A2 is of no kind that cells have"),
-    "no such text": ('<c r="A2" t="s"><v>9</v></c>', "cell A2 names a text that is not in the file"),
-    "no such style": ('<c r="A2" s="9"><v>9</v></c>', "cell A2 has a style that is not in the file"),
-    "another row": ('<c r="A7"><v>9</v></c>', "cell 'A7' is out of place in row 2"),
-    "twice": ('<c r="A2"><v>9</v></c><c r="A2"><v>8</v></c>', "cell 'A2' is out of place"),
-    "beyond the last column": ('<c r="XFE2"><v>9</v></c>', "cell 'XFE2' is out of place"),
+    "no such text": ('<c r="A2" t="s"><v>9</v></c>', "cell A2 holds '9', which cannot be read"),
+    "no such style": ('<c r="A2" s="9"><v>9</v></c>', "cell A2 holds '9', which cannot be read"),
+    "another row": ('<c r="A7"><v>9</v></c>', "cell A7 is out of place in row 2"),
+    "twice": ('<c r="A2"><v>9</v></c><c r="A2"><v>8</v></c>', "cell A2 is out of place"),
+    "beyond the last column": ('<c r="XFE2"><v>9</v></c>', "cell XFE2 is out of place"),
     "no heading": ('<c r="C2"><v>9</v></c>', "cell C2 stands under no heading"),
     "cut": (
         f'<c r="A2" t="inlineStr"><is><t>{"x" * CELL_LENGTH}</t></is></c>',
@@ -208,6 +219,13 @@ def test_a_cell_that_cannot_be_read_is_told_with_its_place(
         values(path)
     assert said in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+def test_a_shared_text_is_not_counted_from_the_end(tmp_path: Path) -> None:
+    cell = '<c r="A2" t="s"><v>-1</v></c>'
+    parts = sheet_of(f'{HEAD}<row r="2">{cell}</row>') | {"xl/sharedStrings.xml": SHARED}
+    with pytest.raises(UsageError, match="cell A2 holds '-1', which cannot be read"):
+        values(of_parts(tmp_path, parts))
 
 
 def test_a_text_that_is_longer_than_spreadsheets_keep_is_read_whole(tmp_path: Path) -> None:
@@ -301,10 +319,10 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "xlsb": ("a.xlsb", without(""), "save it as .xlsx or CSV"),
     "text": ("a.xlsx", b"response\na\n", "is no workbook, whatever its name says: save it as .xlsx"),
     "nothing": ("a.xlsx", b"", "is no workbook, whatever its name says"),
-    "cut off": ("a.xlsx", without("")[:-30], "is damaged: its list of parts cannot be read"),
-    "another archive": ("a.xlsx", without("_rels/.rels"), "holds no workbook; save it as .xlsx"),
-    "no list of sheets": ("a.xlsx", without("xl/_rels/workbook.xml.rels"), "it lists no sheet of cells"),
-    "no sheet": ("a.xlsx", without("xl/worksheets/sheet1.xml"), "xl/worksheets/sheet1.xml is missing"),
+    "cut off": ("a.xlsx", without("")[:-30], "is damaged: BadZipFile: File is not a zip file"),
+    "another archive": ("a.xlsx", without("[Content_Types].xml"), "holds no workbook; save it as .xlsx"),
+    "no list of sheets": ("a.xlsx", without("xl/_rels/workbook.xml.rels"), "no item named 'xl/_rels/workbook.xml.rels' in"),
+    "no sheet": ("a.xlsx", without("xl/worksheets/sheet1.xml"), "no item named 'xl/worksheets/sheet1.xml' in"),
 }  # fmt: skip
 
 
@@ -398,15 +416,76 @@ class TestWritten:
         assert heading[0].font.b
         assert not numbers[0].font.b
 
-    def test_nothing_of_when_it_was_written_is_in_it(self, tmp_path: Path) -> None:
+    def test_equal_rows_are_equal_bytes_with_nothing_of_when_they_were_written(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("a", "b"):
+            (tmp_path / name).mkdir()
+            monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / name))
+            with WorkbookWriter(tmp_path / f"{name}.xlsx") as book:
+                book.write(["a", 0.5])
+            assert list((tmp_path / name).iterdir()) == []
+        assert (tmp_path / "a.xlsx").read_bytes() == (tmp_path / "b.xlsx").read_bytes()
+        with zipfile.ZipFile(tmp_path / "a.xlsx") as archive:
+            assert {entry.date_time[0] for entry in archive.infolist()} == {1980}
+            text = archive.read("docProps/core.xml").decode()
+        assert set(re.findall(r"\d{4}-[^<]*", text)) == {"1980-01-01T00:00:00Z"}
+
+    def test_texts_that_a_writer_may_take_for_something_else_come_back(
+        self, tmp_path: Path
+    ) -> None:
+        texts = [
+            "<r>x</r>",
+            "<r><t>x</t></r>\r",
+            "_x0041_x0042_",
+            "_x000D_",
+            "\ufffe\r\x00",
+            "http://x/",
+        ]
         path = tmp_path / "a.xlsx"
         with WorkbookWriter(path) as book:
-            book.write(["a"])
-        with zipfile.ZipFile(path) as archive:
-            assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
-            text = b"".join(archive.read(name) for name in archive.namelist())
-        assert b"created" not in text
-        assert b"modified" not in text
+            book.write(["response"])
+            for text in texts:
+                book.write([text])
+        assert values(path) == texts
+
+    def test_numbers_keep_all_of_their_digits(self, tmp_path: Path) -> None:
+        numbers = [0.1 + 0.2, 1e-7, -5, 123_456_789_012_345.6, 2.0]
+        path = tmp_path / "a.xlsx"
+        with WorkbookWriter(path) as book:
+            book.write(["response"])
+            for number in numbers:
+                book.write([number])
+        assert values(path) == numbers
+
+    def test_a_file_that_cannot_be_written_says_so_and_leaves_nothing(self, tmp_path: Path) -> None:
+        with (
+            pytest.raises(OSError, match="No such file"),
+            WorkbookWriter(tmp_path / "x" / "a.xlsx"),
+        ):
+            pass
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+    def test_a_full_disk_is_one_error_and_no_complaint_after_it(self) -> None:
+        with (
+            pytest.raises(OSError, match="No space left"),
+            WorkbookWriter(Path("/dev/full")) as book,
+        ):
+            book.write(["x"])
+        gc.collect()  # what complains while it is dropped fails the test
+
+    def test_more_than_two_gibibytes_are_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 100_000)
+        path = tmp_path / "a.xlsx"
+        book = WorkbookWriter(path).__enter__()
+        for _ in range(100):
+            book.write(["x" * 2000])
+        with pytest.raises(UsageError, match="would hold more than 2 GiB"):
+            book.close()
+        gc.collect()
 
     def test_more_than_a_sheet_holds_is_refused_and_not_cut(self, tmp_path: Path) -> None:
         with WorkbookWriter(tmp_path / "a.xlsx") as book:
@@ -422,6 +501,21 @@ class TestWritten:
             book.rows = 2**20
             with pytest.raises(UsageError, match="1,048,576 rows with its heading"):
                 book.write(["x"])
+
+
+@pytest.mark.parametrize("package", ["openpyxl", "xlsxwriter"])
+def test_without_the_libraries_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    path = made(tmp_path, [["response"], ["So."]])
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "habitus.workbooks.book", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    wanted = r'workbooks need \w+: pip install "habitus\[sheets\]"'
+    use = {"openpyxl": lambda: values(path), "xlsxwriter": WorkbookWriter(path).__enter__}
+    with pytest.raises(UsageError, match=wanted):
+        use[package]()
 
 
 def measured(work: Callable[[], object]) -> int:

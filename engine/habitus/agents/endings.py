@@ -41,6 +41,10 @@ SIDES = (
 _LABEL = re.compile(rf"[\s*#_\[(]*{SIDES}[\s*_\])]*(?:[:\uff1a][\s*_]*)?", re.IGNORECASE)
 
 _FAREWELL_WORDS = 14
+_CLAUSE = re.compile(
+    "[.!,;:\u2026\n\u2013\u2014\u3002\uff01\uff0c\u3001\uff1b\uff1a~\uff5e\u061b\u060c\u0964]+|\\s-\\s"
+)
+_BEFORE, _BEHIND, _AROUND_UNSPACED = 2, 1, 3  # other words; characters where words have no spaces
 _QUESTION = re.compile("[?\uff1f\u061f]")
 _RANGES = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff"  # Thai, Kana, Han: no spaces between words
 _UNSPACED = re.compile(f"[{_RANGES}]")
@@ -48,6 +52,8 @@ _WORD = re.compile(rf"[{_RANGES}]|[^\W{_RANGES}]+")  # those count by characters
 
 PERIODS = (1, 2, 3)
 _NEAR, _NEAR_WORDS = 0.9, 8
+_ROUNDS, _ROUNDS_OF_SHORT = 2, 4
+_SHORT, _SHORT_UNSPACED = 8, 4  # letters
 
 
 class Goodbyes(ContentModel):
@@ -60,10 +66,47 @@ class Goodbyes(ContentModel):
         default=(), description="words behind a match that make it no goodbye"
     )
 
+    alone: tuple[Line, ...] = Field(
+        default=(),
+        description="phrases of them that are words of other talk unless they stand alone",
+    )
+    around: tuple[Line, ...] = Field(
+        default=(), description="words that people say around a goodbye, such as thanks"
+    )
+
     def closes(self, text: str) -> bool:
-        """Whether a turn is a short goodbye, and no question."""
-        short = len(_WORD.findall(text)) <= _FAREWELL_WORDS
-        return short and not _QUESTION.search(text) and bool(self._pattern.search(_plain(text)))
+        """Whether a turn is a short goodbye, and no question.
+
+        A goodbye is a part of a sentence for itself: "he said goodbye to sugar" is other talk.
+        """
+        if len(_WORD.findall(text)) > _FAREWELL_WORDS or _QUESTION.search(text):
+            return False
+        return any(map(self._takes_leave, _CLAUSE.split(text)))
+
+    def _takes_leave(self, clause: str) -> bool:
+        said = _plain(clause)
+        found = self._pattern.search(said)
+        if found is None:
+            return False
+        before, behind = said[: found.start()], said[found.end() :]
+        if _UNSPACED.search(found[0]):
+            return sum(map(str.isalnum, before + behind)) <= _AROUND_UNSPACED
+        first, last = self._others(before), self._others(behind)
+        if found[0] in self._alone:
+            return first == last == 0
+        return (first <= _BEFORE and last == 0) or (first == 0 and last <= _BEHIND)
+
+    def _others(self, text: str) -> int:
+        """How many words there are that nobody says around a goodbye."""
+        return sum(word not in self._around for word in _WORD.findall(text))
+
+    @cached_property
+    def _alone(self) -> frozenset[str]:
+        return frozenset(map(_plain, self.alone))
+
+    @cached_property
+    def _around(self) -> frozenset[str]:
+        return frozenset(word for line in self.around for word in _WORD.findall(_plain(line)))
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -140,13 +183,23 @@ def goes_round(turns: Sequence[str]) -> bool:
     """Whether the last turns of one side say again what the ones before them said.
 
     One turn twice, or two or three turns in the same order; case, marks and a few words in a long turn
-    make no difference, numbers do.
+    make no difference, numbers do. Where all of them are as short as "Yes." they must be said four times:
+    people answer two questions alike.
     """
-    return any(
-        len(turns) >= 2 * period
-        and all(alike(turns[-i], turns[-i - period]) for i in range(1, period + 1))
-        for period in PERIODS
-    )
+    return any(_repeated(turns, period) for period in PERIODS)
+
+
+def _repeated(turns: Sequence[str], period: int) -> bool:
+    short = all(_is_short(turn) for turn in turns[-period:])
+    rounds = _ROUNDS_OF_SHORT if short else _ROUNDS
+    if len(turns) < rounds * period:
+        return False
+    return all(alike(turns[-i], turns[-i - period]) for i in range(1, (rounds - 1) * period + 1))
+
+
+def _is_short(turn: str) -> bool:
+    most = _SHORT_UNSPACED if _UNSPACED.search(turn) else _SHORT
+    return sum(map(str.isalnum, turn)) <= most
 
 
 def alike(one: str, other: str) -> bool:

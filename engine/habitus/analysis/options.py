@@ -22,6 +22,7 @@ class ResultOptions:
     ``bounds`` gives the range from none of them satisfied to all of them (Horowitz and Manski 2000).
     ``queries``: ``fixed`` speaks of these queries; ``resampled`` also allows for another choice
     of queries. ``shown``: persona to the norms that its history shows; None keeps all items.
+    ``unseen``: personas of whom that is not known, or not wholly, and why.
     ``synthetic``: targets whose answers were planted. ``bounds_above``: the missing share above
     which bounds are given.
     """
@@ -33,6 +34,7 @@ class ResultOptions:
     missing: MissingRule = "exclude"
     queries: Literal["fixed", "resampled"] = "fixed"
     shown: Mapping[str, frozenset[str]] | None = None
+    unseen: Mapping[str, str] = field(default_factory=dict)
     synthetic: frozenset[str] = field(default_factory=frozenset)
     bounds_above: float = 0.01
 

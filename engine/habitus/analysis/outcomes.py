@@ -88,15 +88,28 @@ class OutcomeRow:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeTable:
-    """Rows by stage and place; ``keys`` name the words of a place."""
+    """Rows by stage and place; ``keys`` name the words of a place.
+
+    ``left``: how many of a stage are still to be asked for, where it is some. They are in no row.
+    """
 
     keys: tuple[str, ...]
     rows: tuple[OutcomeRow, ...]
+    left: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def failures(self) -> int:
         """What failed in all stages together."""
         return sum(row.failures for row in self.rows)
+
+    @property
+    def unfinished(self) -> str:
+        """What is still to be asked for, in words; empty where nothing is."""
+        told = ", ".join(f"{stage} {n:,}" for stage, n in self.left.items())
+        return (
+            f"the run is not complete: still to be asked for {told}; what is not there stands in no number"
+            * bool(told)
+        )
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -189,9 +202,19 @@ class OutcomeCounter:
             tally.not_asked += count
             tally.reasons[NOT_ASKED, why] += count
 
-    def table(self) -> OutcomeTable:
-        """All that was counted, in order."""
-        return OutcomeTable(self.keys, tuple(_row(*key, t) for key, t in self._sorted()))
+    def table(self, expected: Mapping[str, int] | None = None) -> OutcomeTable:
+        """All that was counted, in order.
+
+        Args:
+            expected: how many of a stage there are when everything is done; stages that are not
+                named are as they should be.
+        """
+        rows = tuple(_row(*key, t) for key, t in self._sorted())
+        there = Counter[str]()
+        for row in rows:
+            there[row.stage] += row.total
+        left = {s: n - there[s] for s, n in (expected or {}).items() if n > there[s]}
+        return OutcomeTable(self.keys, rows, left)
 
     def _tally(self, stage: str, place: tuple[str, ...]) -> _Tally:
         found = self._tallies.get((stage, place))

@@ -162,6 +162,8 @@ def _worst(rows: Sequence[OutcomeRow]) -> list[OutcomeRow]:
 
 def _summary(table: OutcomeTable, failing: Sequence[OutcomeRow], *, whole: bool) -> Iterator[str]:
     """What is not in the rows, a line a stage."""
+    if table.unfinished and table.rows:
+        yield table.unfinished
     if not table.rows:
         yield "nothing was asked for yet"
         return

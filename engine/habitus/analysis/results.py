@@ -12,6 +12,7 @@ Nothing here allows for a judge that errs, or for cultures that were not chosen.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,7 @@ from habitus.analysis.options import MissingRule, ResultOptions
 from habitus.analysis.outcomes import OutcomeTable
 from habitus.analysis.rows import Row, make_rows
 from habitus.analysis.safety import SafetyRow
-from habitus.analysis.verdicts import VerdictTable
+from habitus.analysis.verdicts import MISSING, VerdictTable
 
 FEW_DF = 5
 RULES: dict[MissingRule, str] = {
@@ -35,6 +36,10 @@ RULES: dict[MissingRule, str] = {
     "them, and its interval goes from the lower limit of the one to the upper limit of the other; "
     "correlations leave them out",
 }
+NOT_JUDGED = (
+    "not judged, in brackets: how that ended which a verdict lacks, which may be the response, its "
+    "recommendation or the evaluator's answer; whose failure it was stands in the table of outcomes"
+)
 ABOUT_DIFFERENCES = (
     "differences are b - a on items judged in both; their intervals are for one at a time"
 )
@@ -81,6 +86,7 @@ class Results:
             "embeddedness": [part.as_json() for part in self.embeddedness],
             "safety": [row.as_json() for row in self.safety],
             "outcomes": self.outcomes.as_json() if self.outcomes else [],
+            "left": dict(self.outcomes.left) if self.outcomes else {},
             "notes": list(self.notes),
             "options": {
                 "seed": self.options.seed,
@@ -117,7 +123,7 @@ def results(
         differences=tuple(make_differences(kept, resampler, options)),
         embeddedness=tuple(make_embeddedness(kept, resampler, options)),
         safety=tuple(safety),
-        notes=tuple(_notes(table, kept, options)),
+        notes=(*_unfinished_note(outcomes), *_notes(table, kept, options)),
         options=options,
         common=tuple(common_rows(kept, resampler, options)),
         outcomes=outcomes,
@@ -132,6 +138,8 @@ def _notes(table: VerdictTable, kept: VerdictTable, options: ResultOptions) -> I
         "both Follow and Avoid items"
     )
     yield f"missing verdicts ({options.missing}): {RULES[options.missing]}"
+    if (kept.answers == MISSING).any():
+        yield NOT_JUDGED
     yield _interval_note(kept, options)
     yield from _shared_note(kept, options)
     yield from _shown_note(table, kept, options)
@@ -140,6 +148,11 @@ def _notes(table: VerdictTable, kept: VerdictTable, options: ResultOptions) -> I
     if len(kept.cells) > 1:
         yield about_differences(options)
     yield ABOUT_EMBEDDEDNESS
+
+
+def _unfinished_note(outcomes: OutcomeTable | None) -> Iterator[str]:
+    if outcomes is not None and outcomes.unfinished:
+        yield f"{outcomes.unfinished}, whatever the rule for missing verdicts"
 
 
 def about_differences(options: ResultOptions) -> str:
@@ -161,8 +174,9 @@ def _interval_note(table: VerdictTable, options: ResultOptions) -> str:
     fixed = "" if options.queries == "resampled" else "queries, "
     n = len(set(table.cultures))
     cultures = "1 culture" if n == 1 else f"{n} cultures"
+    people = len(table.personas)
     return (
-        f"{options.rule.level:.0%} intervals: {len(table.personas)} personas resampled within "
+        f"{options.rule.level:.0%} intervals: {people} {'persona' if people == 1 else 'personas'} resampled within "
         f"{cultures}, {options.draws:,} draws, {form}; they allow for other personas of these "
         f"cultures, not for other {fixed}norms or cultures, nor for errors of a judge"
     )
@@ -186,6 +200,13 @@ def _shown_note(table: VerdictTable, kept: VerdictTable, options: ResultOptions)
             f"shown norms only: {kept.pairs()} of {table.pairs()} (persona, norm) pairs, the same "
             f"in every setting; {lost} of {len(table.personas)} personas show none"
         )
+        reasons = Counter(options.unseen.values())
+        if reasons:
+            told = ", ".join(f"{why}: {n:,}" for why, n in sorted(reasons.items()))
+            yield (
+                f"of {len(options.unseen):,} personas it is not known what they show ({told}): what "
+                "is not known to be shown is left out, by every rule for missing verdicts"
+            )
 
 
 def _few_note(table: VerdictTable) -> Iterator[str]:

@@ -178,7 +178,11 @@ def _safety_table(
         for part in safety
     )
     columns = ("Target", "Setting", "unsafe", "responses", "not judged", "CCS")
-    return TextTable("Responses labelled unsafe", columns, cells, keys=2)
+    what = (
+        "the range that those without a label allow" if missing == "bounds" else "of those labelled"
+    )
+    notes = (f"unsafe: {what}; responses: how many were labelled",)
+    return TextTable("Responses labelled unsafe", columns, cells, notes, keys=2)
 
 
 def _unsafe(part: SafetyRow, missing: MissingRule) -> str:

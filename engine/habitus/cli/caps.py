@@ -16,16 +16,21 @@ if TYPE_CHECKING:
     from habitus.models.spending import Reached
 
 CALLS, TOKENS, COST = "--max-calls", "--max-total-tokens", "--max-cost"
-_AMOUNT = re.compile(r"(?:(?P<currency>[A-Z]{3})=)?(?P<amount>\d+(?:\.\d+)?)")
+MOST_CAP = 2**53 - 1  # numbers up to here are kept exactly
+_AMOUNT = re.compile(r"(?:(?P<currency>[A-Z]{3})=)?(?P<amount>\d{1,15}(?:\.\d{1,15})?)")
 
 MaxCallsOption = Annotated[
     int | None,
-    typer.Option(CALLS, min=0, metavar="N", help="Most calls of the whole run."),
+    typer.Option(CALLS, min=0, max=MOST_CAP, metavar="N", help="Most calls of the whole run."),
 ]
 MaxTotalTokensOption = Annotated[
     int | None,
     typer.Option(
-        TOKENS, min=0, metavar="N", help="Most tokens of the whole run, read and written."
+        TOKENS,
+        min=0,
+        max=MOST_CAP,
+        metavar="N",
+        help="Most tokens of the whole run, read and written.",
     ),
 ]
 MaxCostOption = Annotated[

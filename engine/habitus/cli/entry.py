@@ -24,6 +24,7 @@ FAULT, INTERRUPTED, CLOSED_PIPE = 70, 130, 141
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
+    _occupy_streams()
     sys.unraisablehook = _interrupt_again
     try:
         code = run()
@@ -91,8 +92,23 @@ def _dispatch(arguments: Sequence[str] | None) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _occupy_streams() -> None:
+    """Give standard streams that were closed to nothing.
+
+    Otherwise the first files that are opened get their numbers: what is meant for a terminal would
+    be written into a run, and the event loop ends the process when it meets them.
+    """
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(handle)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8")
+            setattr(sys, name, stream)
+
+
 def _fail(message: str, code: int) -> int:
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(OSError):  # nobody reads it any more, or its disk is full
         print(safe_text(message), file=sys.stderr, flush=True)
     return code
 

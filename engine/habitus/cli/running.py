@@ -13,12 +13,13 @@ from habitus.cli.caps import raised
 from habitus.cli.output import print_table, program, talk
 from habitus.experiments import RunRequest, Stage, Study, run_experiment, run_outcomes
 from habitus.experiments.tabulating import STUDY
-from habitus.running import Observer, RunSummary
+from habitus.running import Observer, RunStoppedError, RunSummary
 from habitus.store import RunDir
 
 if TYPE_CHECKING:
     from habitus.analysis import Cause, OutcomeTable
 
+_NEVER = 10**9  # calls that may fail alike
 #: Stages of which `habitus view` shows a record by its id.
 _SHOWN = frozenset({"attempts", "checks", "histories", "responses", "verdicts", "items", "labels"})
 
@@ -46,7 +47,7 @@ def run_and_tell(
         0 when complete, 1 when too many calls failed or a cap is reached. An interrupt is raised
         again after the command that goes on has been told.
     """
-    with interruptible(shlex.join(again)):
+    with interruptible(shlex.join(again)), _going_on_without(study, again):
         summary = _together(list(_sessions(study, request, observer, before)))
     if show:
         print_results(request)
@@ -79,6 +80,23 @@ def interruptible(again: str) -> Iterator[None]:
     finally:
         signal.signal(signal.SIGTERM, old)
         signal.signal(signal.SIGINT, interrupt)
+
+
+@contextmanager
+def _going_on_without(study: Study, again: Sequence[str]) -> Iterator[None]:
+    """A run that stopped early says what it is about, and how the rest of it can be had at once."""
+    try:
+        yield
+    except RunStoppedError as stopped:
+        names = [t for t, role in study.experiment.targets.items() if role.model == stopped.model]
+        whose = f" (of the targets {', '.join(names)})" if len(names) > 1 else ""
+        whose = whose or "".join(f" (of the target {name})" for name in names)
+        on = shlex.join([*again, "--set", f"limits.alike={_NEVER}"])
+        raise RunStoppedError(
+            f"{stopped}\nwhat was answered is kept. To go on with everything else, and count what "
+            f"the model {stopped.model}{whose} does not answer as failed: {on}",
+            stopped.model,
+        ) from None
 
 
 def _interrupt(*_: object) -> None:
@@ -134,11 +152,26 @@ def close_run(
         if allowed is not None and share > allowed and (calls or what != "calls")
     }
     for what, share in over.items():
-        talk(f"{share:.1%} of all {what} have no usable answer, over the limit of {allowed:.1%}")
+        talk(_over(what, share, allowed or 0.0))
     if over and counted is not None:
         with RunDir.open(summary.out, write=False) as run:
             _tell_causes(summary, counted(run), calls_only=list(over) == ["calls"])
     return 1 if over else 0
+
+
+#: What is said of records that are not themselves answers.
+_LACK = {
+    "evaluations": "evaluations lack a verdict",
+    "safety": "responses have no safety label",
+    "checks": "sessions that were kept have no usable check",
+}
+
+
+def _over(what: str, share: float, allowed: float) -> str:
+    """That too much failed, with as many digits as tell the share from the limit."""
+    digits = next((d for d in range(1, 6) if f"{share:.{d}%}" != f"{allowed:.{d}%}"), 6)
+    lacking = _LACK.get(what, f"{what} have no usable answer")
+    return f"{share:.{digits}%} of all {lacking}, over the limit of {allowed:.{digits}%}"
 
 
 def _tell_causes(summary: RunSummary, outcomes: OutcomeTable, *, calls_only: bool) -> None:

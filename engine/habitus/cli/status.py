@@ -54,11 +54,17 @@ def _status(run: RunDir) -> dict[str, Any]:
         "stages": [_stage(run, table, expected[table]) for table in expected],
         "sessions": session_ends(run),
         "calls": [_call(count) for count in counts],
-        "spent": _spent(run.config, counts),
-        "caps": _caps(run),
+        **_money(run, counts),
         "learned": read_learned(run),
         "versions": versions(run),
     }
+
+
+def _money(run: RunDir, counts: list[CallCount]) -> dict[str, Any]:
+    from habitus.store.database import told_as_damage
+
+    with told_as_damage(run.path, "a model or a cap of its configuration"):
+        return {"spent": _spent(run.config, counts), "caps": _caps(run)}
 
 
 def _expected(run: RunDir) -> dict[str, int]:

@@ -65,7 +65,7 @@ def find(folder: str, name: str, workspace: Path | None = None) -> Path:
     for root in content_roots(workspace) if inside else ():
         path = root / folder / name
         with suppress(OSError, ValueError):  # longer than any name can be, or with a NUL in it
-            if path.is_file():
+            if is_file(path):
                 return own_file(path, root)
     known = [str(p.with_suffix("")) for p in listing(folder, f"**/*{Path(name).suffix}", workspace)]
     raise NotFoundError(f"file in {folder}/", str(Path(name).with_suffix("")), known)
@@ -83,6 +83,14 @@ def own_file(path: Path, root: Path) -> Path:
         what = "is a link to a file outside the content"
         raise ContentError([Problem(what, Place(path), "put the file itself there")])
     return path
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there; a name that no file can have is none."""
+    try:
+        return path.is_file()
+    except OSError:  # too long
+        return False
 
 
 def beside(path: Path, name: str) -> Path:

@@ -81,7 +81,16 @@ class RunOutcomes:
         ):
             for name, outcome, reason in self._run.records.endings(stage):
                 count(name, outcome_of(outcome, reason))
-        return self._counter.table()
+        counts = self._kept.counts
+        return self._counter.table(
+            {
+                "histories": counts.histories,
+                "recommendations": counts.recommendations,
+                "responses": counts.responses,
+                "verdicts": counts.items,
+                "safety": counts.safety,
+            }
+        )
 
     def _attempt(self, attempt: Attempt) -> None:
         culture = self._culture(attempt.persona)

@@ -6,7 +6,7 @@ summary = run_experiment(study, RunRequest(out=Path("runs/demo")), observer)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from habitus.experiments.materials import RunConfig, materials, run_config
 from habitus.experiments.pipeline import Pipeline
 from habitus.experiments.stages import Stage
 from habitus.experiments.study import Study
-from habitus.experiments.tabulating import STUDY, write_results
+from habitus.experiments.tabulating import STUDY, kept_checks, write_results
 from habitus.models import Caps, ModelEntry
 from habitus.running import JobRequest, Observer, RunSummary, Session, run_job
 from habitus.store import RunDir
@@ -42,7 +42,14 @@ def run_experiment(
         StoreError: the run cannot be read or written.
         UsageError: money is capped, and what a model costs is not known.
     """
-    return run_job(_StudyJob(study, request.until, request.limit), request, observer)
+    summary = run_job(_StudyJob(study, request.until, request.limit), request, observer)
+    if study.experiment.filter.policy != "report_only":
+        return summary  # no session is kept without a check
+    with RunDir.open(request.out, write=False) as run:
+        checks = kept_checks(run)
+    return replace(
+        summary, records={**summary.records, "checks": checks} if checks else summary.records
+    )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from habitus.content import ContentModel, Found, Prompt, fence, load, read_prompt
 from habitus.content.fields import Line, Slug
-from habitus.content.places import beside
+from habitus.content.places import beside, is_file
 from habitus.records import Attempt, Message, Prefix
 
 _NEW_SESSION = "(new conversation)"
@@ -154,7 +154,7 @@ def check_setting(setting: SettingFile, path: Path) -> Iterator[Found]:
         yield Found(("follow_up",), "follow_up needs answer_after: without it nothing is missing")
     for key in ("system_prompt", "query_prompt"):
         name = getattr(setting, key)
-        if name and not path.with_name(name).is_file():
+        if name and not is_file(path.with_name(name)):
             yield Found((key,), f"there is no file {name} beside this one")
 
 

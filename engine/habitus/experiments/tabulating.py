@@ -7,7 +7,7 @@ write_results(run)              # results.json, as the experiment's own options 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,11 +28,12 @@ from habitus.errors import StoreError
 from habitus.experiments.config import ResultsConfig
 from habitus.experiments.materials import Materials, RunConfig
 from habitus.experiments.outcomes import RunOutcomes
-from habitus.records import Attempt, History
+from habitus.records import Attempt, History, Outcome
 from habitus.running import read_made_up, refuse_unknown
 from habitus.statistics import IntervalRule
 from habitus.store import RunDir
 from habitus.store.canonical import loads
+from habitus.store.database import told_as_damage
 
 STUDY = "study.json"
 
@@ -137,12 +138,29 @@ def session_ends(run: RunDir) -> dict[str, Any]:
     """Why sessions ended, and how many personas left their role; None where nobody looked."""
     ends: Counter[str] = Counter()
     looked = breaks = 0
+    with told_as_damage(run.path, "attempts"):
+        for line in run.records.lines("attempts"):
+            attempt = loads(line)
+            ends[str(attempt.get("end") or "not said")] += 1
+            looked += attempt.get("role_breaks") is not None
+            breaks += bool(attempt.get("role_breaks"))
+    return {"ends": dict(sorted(ends.items())), "out_of_role": breaks if looked else None}
+
+
+def kept_checks(run: RunDir) -> dict[Outcome, int]:
+    """How the checks of the sessions that were kept ended."""
+    found = Counter(outcome for _, outcome in _checked(run))
+    return dict(found)
+
+
+def _checked(run: RunDir) -> Iterator[tuple[str, Outcome]]:
+    """Persona, and outcome of the check, of every session that was kept."""
+    if "attempts" not in run.records.stages():
+        return
     for line in run.records.lines("attempts"):
         attempt = loads(line)
-        ends[attempt.get("end") or "not said"] += 1
-        looked += attempt.get("role_breaks") is not None
-        breaks += bool(attempt.get("role_breaks"))
-    return {"ends": dict(sorted(ends.items())), "out_of_role": breaks if looked else None}
+        if attempt["decision"] != "rejected" and attempt.get("check"):
+            yield attempt["persona"], Outcome(attempt["check"]["outcome"])
 
 
 def write_results(run: RunDir) -> None:
@@ -154,8 +172,10 @@ def write_results(run: RunDir) -> None:
 def _options(run: RunDir, kept: Materials, view: View) -> ResultOptions:
     config = ResultsConfig.model_validate(run.config.get("results", {}))
     shown: Mapping[str, frozenset[str]] | None = None
+    unseen: dict[str, str] = {}
     if view.shown:
         shown = shown_norms(run.records.iterate("histories", History))
+        unseen = _unseen(run)
     return ResultOptions(
         seed=kept.seed,
         draws=config.draws,
@@ -164,8 +184,15 @@ def _options(run: RunDir, kept: Materials, view: View) -> ResultOptions:
         missing=view.missing or config.missing,
         queries=view.queries,
         shown=shown,
+        unseen=unseen,
         synthetic=frozenset(_synthetic(run, kept)),
     )
+
+
+def _unseen(run: RunDir) -> dict[str, str]:
+    """Personas of whom it is not known, or not wholly, what their history shows, and why."""
+    found = {persona: "a session was not checked" for persona, o in _checked(run) if o != "ok"}
+    return found | dict.fromkeys(run.records.failed("histories"), "history not whole")
 
 
 def _synthetic(run: RunDir, kept: Materials) -> list[str]:

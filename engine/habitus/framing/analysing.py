@@ -15,7 +15,7 @@ from typing import Any
 from habitus.errors import NotFoundError, UsageError
 from habitus.framing.analysisfile import AnalysisFile, CompareFile, QuestionFile
 from habitus.framing.families import corrected
-from habitus.framing.fitting import Fitted, Fitter
+from habitus.framing.fitting import Fitter
 from habitus.framing.notes import FEW_CLUSTERS, Told, notes
 from habitus.framing.rankings import rankings
 from habitus.framing.reading import Labels
@@ -23,6 +23,7 @@ from habitus.framing.results import (
     Comparison,
     Delta,
     DeltaComparison,
+    Fitted,
     Framing,
     Prevalence,
     Ranking,

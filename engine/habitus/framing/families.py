@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from habitus.framing.analysisfile import AnalysisFile
-from habitus.framing.fitting import Fitted
+from habitus.framing.results import Fitted
 from habitus.statistics import benjamini_hochberg
 
 Key = tuple[Hashable, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,16 @@ from habitus.framing.estimability import (
     outcome_reason,
 )
 from habitus.framing.frame import SmallArray
-from habitus.framing.results import Comparison, Delta, DeltaComparison, Prevalence, Subset
+from habitus.framing.results import (
+    Between,
+    Comparison,
+    Delta,
+    DeltaComparison,
+    Fitted,
+    Prevalence,
+    Subset,
+    Within,
+)
 from habitus.framing.subsets import Part
 from habitus.framing.worstcase import at_worst
 from habitus.statistics import (
@@ -35,27 +44,6 @@ from habitus.statistics import (
     log_odds_test,
     probability,
 )
-
-Within = TypeVar("Within", Prevalence, Delta)
-Between = TypeVar("Between", Comparison, DeltaComparison)
-
-
-@dataclass(frozen=True, slots=True)
-class Fitted(Generic[Within, Between]):
-    """What one fit gave: a record for each level and for each two of them.
-
-    ``name`` is what was fitted, ``reason`` why it gave less than it should, ``fallback`` whether
-    rows were taken as independent against what was asked for, ``clusters`` how many the smallest of
-    the fitted cells stands in (0 where nothing was fitted).
-    """
-
-    subset: Subset
-    name: str
-    within: tuple[Within, ...]
-    between: tuple[Between, ...]
-    reason: str = ""
-    fallback: bool = False
-    clusters: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from habitus.statistics import IntArray
 SmallArray = npt.NDArray[np.int8]
 
 MISSING = -1  # should have a label, and has none
-NOT_ASKED = -2  # there is nothing to label
+NOT_ASKED = -2  # there is nothing to label, or the label is still to be asked for
 
 
 @dataclass(frozen=True, slots=True)

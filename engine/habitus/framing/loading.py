@@ -7,7 +7,8 @@ That a judge, a variant and its labels are there is checked against the judges' 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 from habitus.agents import plain_label
@@ -57,12 +58,15 @@ def _problems(analysis: AnalysisFile, path: Path) -> Iterator[Found]:
         yield Found(("id",), what, f"rename the file to {analysis.id}.yaml, or change the id")
     yield from _compare_problems(analysis.compare, ("compare",))
     first: set[str] = set()
+    judge_of = cache(
+        lambda name: find_judge(name, workspace_of(path)).file
+    )  # named again and again
     for i, characteristic in enumerate(analysis.characteristics):
         at: Loc = ("characteristics", i)
         if characteristic.id in first:
             yield Found((*at, "id"), f"there are two characteristics {characteristic.id!r}")
         first.add(characteristic.id)
-        yield from _characteristic_problems(characteristic, at, workspace_of(path))
+        yield from _characteristic_problems(characteristic, at, judge_of)
     yield from _question_problems(analysis)
     if problem := missing_problem(analysis.missing):
         yield Found(("missing", "common"), problem, "leave one of them out")
@@ -101,7 +105,7 @@ def _compare_problems(compare: CompareFile, at: Loc) -> Iterator[Found]:
 
 
 def _characteristic_problems(
-    characteristic: CharacteristicFile, at: Loc, workspace: Path
+    characteristic: CharacteristicFile, at: Loc, judge_of: Callable[[str], JudgeFile]
 ) -> Iterator[Found]:
     if (characteristic.judge is None) == (characteristic.field is None):
         yield Found(at, "a characteristic has a 'judge' or a 'field', and not both")
@@ -112,7 +116,7 @@ def _characteristic_problems(
             yield Found((*at, "variant"), "a field has no variants")
     else:
         try:
-            judge = find_judge(characteristic.judge, workspace).file
+            judge = judge_of(characteristic.judge)
         except NotFoundError as error:
             yield Found((*at, "judge"), str(error))
         except ContentError as error:

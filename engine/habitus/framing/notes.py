@@ -38,6 +38,11 @@ def notes(told: Told, used: frozenset[str], dropped: Sequence[str] = ()) -> Iter
     if told.labels.made_up:
         names = ", ".join(told.labels.made_up)
         yield f"SYNTHETIC: answers or labels were made up, no model gave them ({names})"
+    if told.labels.left:
+        yield (
+            f"the run is not complete: still to be asked for {told.labels.left:,} labels; they stand in "
+            "no number, whatever the rule for missing labels"
+        )
     yield from _rules(told)
     yield from _judges(told, used)
     yield from _codings(told, used)

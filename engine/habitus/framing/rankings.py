@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from habitus.framing.fitting import Fitted
-from habitus.framing.results import Comparison, Prevalence, Ranking
+from habitus.framing.results import Comparison, Fitted, Prevalence, Ranking
 
 _TIE = 1e-9  # of probabilities: two that are further apart do differ
 

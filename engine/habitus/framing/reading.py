@@ -94,7 +94,7 @@ class Labels:
 
     ``codings`` says for each characteristic what is 1; ``lacking`` names those that the run has no
     labels of. ``made_up``: models whose answers no model gave. ``asked``: the verdict behind a
-    characteristic.
+    characteristic. ``left``: labels that are still to be asked for.
     """
 
     frames: Mapping[RowsOf, Frame]
@@ -102,6 +102,7 @@ class Labels:
     lacking: tuple[str, ...] = ()
     made_up: tuple[str, ...] = ()
     asked: Mapping[str, Verdict] = field(default_factory=dict)
+    left: int = 0
 
 
 def default_analysis(run: RunDir) -> str:
@@ -147,7 +148,7 @@ def read_labels(run: RunDir, analysis: AnalysisFile) -> Labels:
         )
     asked = dict(_asked(analysis, labelling.verdicts))
     frames = items.frames(columns.labels)
-    return Labels(frames, codings, tuple(lacking), labelling.made_up, asked)
+    return Labels(frames, codings, tuple(lacking), labelling.made_up, asked, columns.left)
 
 
 def _names(verdicts: Iterable[Verdict]) -> str:
@@ -252,7 +253,7 @@ class _Items:
 
 
 class _Columns:
-    """A byte for each item and characteristic."""
+    """A byte for each item and characteristic; a label that was never asked for is not missing."""
 
     def __init__(
         self, analysis: AnalysisFile, codings: Mapping[str, Coding], items: _Items
@@ -266,9 +267,9 @@ class _Columns:
                 key = (rule.judge, rule.variant or "")
                 self.wanted.setdefault(key, []).append(rule.id)
         names = [name for names in self.wanted.values() for name in names]
-        self.labels: dict[str, SmallArray] = {
-            name: np.full(len(self.rows), MISSING, dtype=np.int8) for name in names
-        }
+        fresh = np.full(len(self.rows), NOT_ASKED, dtype=np.int8)
+        fresh[items.unanswered] = MISSING
+        self.labels: dict[str, SmallArray] = {name: fresh.copy() for name in names}
 
     def add(self, label: Label) -> None:
         names = self.wanted.get((label.judge, label.variant))
@@ -284,9 +285,16 @@ class _Columns:
             raise StoreError(f"label {label.id!r} is of an item that has no answer")
         if (label.outcome is Outcome.OK) != (label.label is not None):
             raise StoreError(f"label {label.id!r} is {label.outcome} and says {label.label!r}")
-        if label.label is not None:
-            for name in names:
-                self.labels[name][row] = self.codings[name].checked(label)
+        for name in names:
+            coded = MISSING if label.label is None else self.codings[name].checked(label)
+            self.labels[name][row] = coded
+
+    @property
+    def left(self) -> int:
+        """How many labels are still to be asked for, those of one verdict once."""
+        return sum(
+            int((self.labels[names[0]] == NOT_ASKED).sum()) for names in self.wanted.values()
+        )
 
 
 def _label_id(label: Label) -> str:

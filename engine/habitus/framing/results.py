@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +163,28 @@ class DeltaComparison:
     reason: str = ""
     rows: int = 0
     missing: int = 0
+
+
+Within = TypeVar("Within", Prevalence, Delta)
+Between = TypeVar("Between", Comparison, DeltaComparison)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted(Generic[Within, Between]):
+    """What one fit gave: a record for each level and for each two of them.
+
+    ``name`` is what was fitted, ``reason`` why it gave less than it should, ``fallback`` whether
+    rows were taken as independent against what was asked for, ``clusters`` how many the smallest of
+    the fitted cells stands in (0 where nothing was fitted).
+    """
+
+    subset: Subset
+    name: str
+    within: tuple[Within, ...]
+    between: tuple[Between, ...]
+    reason: str = ""
+    fallback: bool = False
+    clusters: int = 0
 
 
 @dataclass(frozen=True, slots=True)

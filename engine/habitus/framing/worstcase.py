@@ -15,13 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from habitus.framing.results import Comparison, Prevalence
+from habitus.framing.results import Comparison, Fitted, Prevalence
 from habitus.statistics import Estimate
-
-if TYPE_CHECKING:
-    from habitus.framing.fitting import Fitted
 
 _HALF = 0.5
 R = TypeVar("R", Prevalence, Comparison)
@@ -62,14 +59,17 @@ def at_worst(
     between = tuple(
         worst.comparison(record, *pair) for record, pair in zip(found.between, pairs, strict=True)
     )
-    told = [f"{f.level}: {f.reason}" for f in within if f.lowest is not None and f.reason]
-    told += [
-        f"{f.first} and {f.second}: {f.reason}"
-        for f in between
-        if f.lowest is not None and f.reason
+    told = [
+        f"{new.level}: {new.reason}"
+        for old, new in zip(found.within, within, strict=True)
+        if new.reason != old.reason
     ]
-    new = [text for text in told if text not in found.reason.split("; ")]
-    reason = "; ".join([*filter(None, [found.reason]), *new])
+    told += [
+        f"{new.first} and {new.second}: {new.reason}"
+        for old, new in zip(found.between, between, strict=True)
+        if new.reason != old.reason
+    ]
+    reason = "; ".join([*filter(None, [found.reason]), *told])
     return replace(found, within=within, between=between, reason=reason)
 
 

@@ -10,6 +10,7 @@ from habitus.labelling.answering import CUT
 from habitus.labelling.note import ITEMS, LABELS, Labelling, VerdictNote, read_labelling
 from habitus.records import JudgedItem, Label, Outcome
 from habitus.store import RunDir
+from habitus.store.database import damaged
 
 
 @dataclass(slots=True)
@@ -69,7 +70,9 @@ def count_labels(run: RunDir) -> tuple[Labelling, list[LabelCount]]:
     unanswered = total - items.get(Outcome.OK, 0)
     counts = {(v.judge, v.variant): LabelCount(v, total, unanswered) for v in note.verdicts}
     for label in run.records.iterate(LABELS, Label):
-        count = counts[label.judge, label.variant]
+        count = counts.get((label.judge, label.variant))
+        if count is None:
+            raise damaged(run.path, f"{label.id} is of a judge that the run does not have")
         if label.label is None:
             count.failed[label.outcome] += 1
         else:

@@ -59,7 +59,9 @@ def label_outcomes(run: RunDir, by: Sequence[str] | None = None) -> OutcomeTable
             whole = (*place, verdict.judge, verdict.variant, verdict.model)
             counter.add_many(LABELS, whole, 0, places.unanswered[number])
     _count_labels(run, note.verdicts, places, counter)
-    return counter.table()
+    # Items are all there before the first label; of a limited run the totals are more than it asks.
+    labels = places.count * len(note.verdicts)
+    return counter.table({ITEMS: note.totals.get(ITEMS, 0), LABELS: labels})
 
 
 class _Places:
@@ -72,6 +74,11 @@ class _Places:
         self._numbers: dict[tuple[str, ...], int] = {}
         self._hashes = array("Q")
         self._of = array("I")
+
+    @property
+    def count(self) -> int:
+        """How many items there are."""
+        return len(self._of)
 
     def add(self, item: JudgedItem) -> tuple[str, ...]:
         place = (item.target, *(item.fields.get(name, "") for name in self._fields))

@@ -22,6 +22,7 @@ from habitus.models.spending import Budget, Purse
 from habitus.records import Outcome, Reply, Request, call_key
 
 ALIKE = 20
+_WORDS = 200  # characters of a server's own words
 #: What differs between failures that are alike: ids of requests, seconds, tries.
 _VARIABLE = re.compile(r"[0-9a-fA-F-]{8,}|(?!\b[45][0-9]{2}\b)[0-9]+")
 
@@ -31,7 +32,9 @@ class Alike:
     """What calls of one kind came to so far: whether all of them failed, and for one reason.
 
     A kind is a stage and a role in it. Reasons are alike when they differ in numbers and ids only
-    (not in the code of HTTP); ``reason`` is the first, as it came.
+    (not in the code of HTTP); ``reason`` is the first, as it came, with the server's words. An answer
+    that was cut is one that failed: what cuts the first twenty cuts the next. A refusal or a
+    prompt that did not fit is about what was asked, and no reason to stop.
     """
 
     what: str
@@ -42,12 +45,12 @@ class Alike:
 
     def returned(self, reply: Reply) -> None:
         """Count a reply, made or found."""
-        if reply.outcome is not Outcome.ERROR:
+        if reply.outcome not in {Outcome.ERROR, Outcome.TRUNCATED}:
             self._mixed = True
             return
-        plain = _VARIABLE.sub("#", reply.reason)
+        plain = _VARIABLE.sub("#", f"{reply.outcome}: {reply.reason}")
         if not self.reason:
-            self._plain, self.reason = plain, f"{reply.outcome}: {reply.reason}"
+            self._plain, self.reason = plain, _in_full(reply)
         self._mixed = self._mixed or plain != self._plain
 
     def failing(self, after: int) -> bool:
@@ -94,7 +97,7 @@ class Counters:
             self.reasons[f"{reply.outcome}: {reply.reason}"] += 1
 
     def failing_alike(self, after: int = ALIKE) -> Alike | None:
-        """The kind of which at least the first ``after`` calls all ended in ``error``, alike.
+        """The kind of which at least the first ``after`` calls all failed, alike.
 
         A run can stop early on it: the next call will fail as well. Stages and roles are held
         apart, as a model that plays several may fail in one of them only.
@@ -195,6 +198,13 @@ class Recorded:
             if self._purse and held:
                 self._purse.settle(held, answer)
         return answer
+
+
+def _in_full(reply: Reply) -> str:
+    """Why a call failed, with what the server said of it."""
+    said = " ".join(reply.raw.split()) if reply.outcome is Outcome.ERROR else ""
+    words = f" ({said[:_WORDS]}{' …' if len(said) > _WORDS else ''})" if said else ""
+    return f"{reply.outcome}: {reply.reason}{words}"
 
 
 def _kind(request: Request) -> str:

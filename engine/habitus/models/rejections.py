@@ -134,7 +134,7 @@ def learn(rejection: Rejection, quirks: Quirks, sent: Collection[str]) -> Quirks
 
 
 def _parameters(text: str, quirks: Quirks, sent: Collection[str]) -> Mapping[str, Any]:
-    if "max_tokens" in sent and "max_completion_tokens" in text and _rejects("max_tokens", text):
+    if "max_tokens" in sent and _rejects("max_tokens", text):  # there is one other name for it
         return {"max_tokens_field": "max_completion_tokens"}
     if "max_completion_tokens" in sent and _rejects("max_completion_tokens", text):
         return {"max_tokens_field": "max_tokens"}

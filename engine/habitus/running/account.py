@@ -14,7 +14,7 @@ from typing import Any
 
 from habitus.models import Budget, Caps, ModelEntry
 from habitus.models.spending import Amount, Purse, answered_unseen
-from habitus.records import Usage
+from habitus.records import Schema, Usage
 from habitus.store import CallCount, RunDir, StoredCall
 
 INHERITED = "inherited"  # key of the manifest: what a fork took over
@@ -65,7 +65,8 @@ def _most(purse: Purse, call: StoredCall) -> Amount:
     texts: Iterable[str] = (text for _, text in call.request["messages"])
     sampling: Mapping[str, Any] = call.request.get("sampling") or {}
     schema = call.request.get("schema")
-    return purse.most(texts, len(str(schema)) if schema else 0, sampling.get("max_tokens"))
+    size = len(Schema(**schema).canonical) if schema else 0
+    return purse.most(texts, size, sampling.get("max_tokens"))
 
 
 def _sums(counts: Iterable[CallCount]) -> dict[str, dict[str, int]]:

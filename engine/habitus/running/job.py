@@ -40,9 +40,13 @@ ALIKE = 20
 
 
 class RunStoppedError(HabitusError):
-    """A run that ended itself early; what it has is kept."""
+    """A run that ended itself early; what it has is kept. ``model`` is the one that failed."""
 
     exit_code = 1
+
+    def __init__(self, message: str, model: str = "") -> None:
+        super().__init__(message)
+        self.model = model
 
 
 class Observer(Protocol):

@@ -183,9 +183,16 @@ class Session:
             found = model.counters.failing_alike(self._job.alike)
             if found is not None:
                 stage = f" ({found.what})" if found.what else ""
+                mend = "mend it and give the same command again"
+                if found.reason.startswith(Outcome.TRUNCATED):  # such an answer is kept
+                    mend = (
+                        "a larger max_tokens is another run: name its directory with --out, and "
+                        "this one with --fork"
+                    )
                 raise RunStoppedError(
                     f"model {name!r}: the first {found.calls} calls all failed alike: "
-                    f"{found.reason}; mend it and give the same command again{stage}"
+                    f"{found.reason}; {mend}{stage}",
+                    name,
                 )
 
 

@@ -14,6 +14,7 @@ import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -22,7 +23,7 @@ import zstandard
 from habitus.errors import StoreError
 from habitus.records import Outcome, Reply, Request
 from habitus.store.canonical import loads
-from habitus.store.database import Reader
+from habitus.store.database import Reader, damaged, outcome_of, told_as_damage, unpacked
 from habitus.store.journal import Item, split_keys
 from habitus.store.rows import RowWriter, StoredCall, read_call, read_reply
 from habitus.store.writer import Writer
@@ -73,7 +74,8 @@ class CallStore:
         line = self._line(key)
         if line is None:
             return None
-        reply = read_reply(key, loads(line), self._fetch)
+        with self._reading(key):
+            reply = read_reply(key, loads(line), self._fetch)
         return None if reply.outcome is Outcome.ERROR else reply
 
     async def add(self, key: bytes, request: Request, reply: Reply, model: str) -> None:
@@ -101,13 +103,16 @@ class CallStore:
     def read(self, key: bytes) -> StoredCall | None:
         """A whole call: what was sent (shared texts in their place) and what came back."""
         line = self._line(key)
-        return None if line is None else read_call(key, line, self._fetch)
+        if line is None:
+            return None
+        with self._reading(key):
+            return read_call(key, line, self._fetch)
 
     def keys(self) -> set[bytes]:
         """The keys of all calls that need not be made again."""
         found: set[bytes] = set()
         for (keys,) in self._reader.rows("SELECT keys FROM packs"):
-            found.update(struct.unpack("16s" * (len(keys) // _KEY.size), keys))
+            found.update(split_keys(keys))
         failed = self._reader.rows(
             "SELECT key FROM calls WHERE kind IN (SELECT id FROM kinds WHERE outcome = ?)",
             Outcome.ERROR,
@@ -122,7 +127,10 @@ class CallStore:
             "SELECT stage, model, outcome, calls, logged, prompt, cached, completion, uncounted "
             "FROM kinds ORDER BY stage, model, outcome"
         )
-        return [CallCount(stage, model, Outcome(o), *sums) for stage, model, o, *sums in rows]
+        return [
+            CallCount(stage, model, outcome_of(self._reader.path, o), *sums)
+            for stage, model, o, *sums in rows
+        ]
 
     def iterate(self) -> Iterator[StoredCall]:
         """All committed calls in the order they came, repeats included; one pack in memory."""
@@ -130,11 +138,20 @@ class CallStore:
         while (found := self._reader.row(_PACK_OF, number)) is not None:
             first, keys, body = found
             names, lines = split_keys(keys), self._decode(first, body)
+            if len(names) != len(lines):
+                raise damaged(
+                    self._reader.path, f"pack {first}: {len(names)} keys, {len(lines)} calls"
+                )
             if number - first >= len(lines):
                 return
             for at in range(number - first, len(lines)):
-                yield read_call(names[at], lines[at], self._fetch)
+                with self._reading(names[at]):
+                    call = read_call(names[at], lines[at], self._fetch)
+                yield call
             number = first + len(lines)
+
+    def _reading(self, key: bytes) -> AbstractContextManager[None]:
+        return told_as_damage(self._reader.path, f"call {key.hex()}")
 
     def _line(self, key: bytes) -> bytes | None:
         line = self._unwritten.get(key)
@@ -153,30 +170,30 @@ class CallStore:
     def _pack(self, number: int) -> tuple[int, list[bytes]]:
         found = self._reader.row(_PACK_OF, number)
         if found is None:
-            raise _damaged(self._reader, f"call {number} is missing")
+            raise damaged(self._reader.path, f"call {number} is missing")
         first, _, body = found
         lines = self._decode(first, body)
         if number - first >= len(lines):
-            raise _damaged(self._reader, f"call {number} is missing")
+            raise damaged(self._reader.path, f"call {number} is missing")
         self._packs.put(first, lines, sum(map(len, lines)))
         return first, lines
 
     def _decode(self, first: int, body: bytes) -> list[bytes]:
         try:
-            return zstandard.ZstdDecompressor().decompress(body).split(b"\n")
+            return unpacked(body).split(b"\n")
         except zstandard.ZstdError as error:
-            raise _damaged(self._reader, f"pack {first}: {error}") from error
+            raise damaged(self._reader.path, f"pack {first}: {error}") from error
 
     def _fetch(self, name: bytes) -> bytes:
         body = self._shared.get(name)
         if body is None:
             found = self._reader.row("SELECT body FROM shared WHERE digest = ?", name)
             if found is None:
-                raise _damaged(self._reader, f"text {name.hex()} is missing")
+                raise damaged(self._reader.path, f"text {name.hex()} is missing")
             try:
-                body = zstandard.ZstdDecompressor().decompress(found[0])
+                body = unpacked(found[0])
             except zstandard.ZstdError as error:
-                raise _damaged(self._reader, f"text {name.hex()}: {error}") from error
+                raise damaged(self._reader.path, f"text {name.hex()}: {error}") from error
             self._shared.put(name, body, len(body))
         return body
 
@@ -205,10 +222,6 @@ class _Cache(Generic[K, V]):
             while self._bytes > self._limit and len(self._found) > 1:
                 _, (_, dropped) = self._found.popitem(last=False)
                 self._bytes -= dropped
-
-
-def _damaged(reader: Reader, what: str) -> StoreError:
-    return StoreError(f"{reader.path} is damaged ({what}); restore it from a copy")
 
 
 _KEY = struct.Struct("16s")

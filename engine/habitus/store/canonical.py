@@ -56,6 +56,18 @@ def loads(line: bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def exactly(text: bytes) -> Any:
+    """What ``canonical`` wrote; an integer of any length is that integer, where ``loads`` rounds it.
+
+    Raises:
+        ValueError: if the text is no JSON.
+    """
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
 def plain(text: str) -> str:
     r"""The text with lone surrogates spelled out (``\ud800``), for columns and file names."""
     return text.encode("utf-8", "backslashreplace").decode()
@@ -152,6 +164,10 @@ def _number(value: float, path: Path) -> float | int:
     if not math.isfinite(value):
         raise UsageError(f"{'.'.join(path) or 'value'}: {value} is no JSON number")
     return int(value) if value.is_integer() and abs(value) < _EXACT else value
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
 
 
 def _shown(value: Any) -> str:

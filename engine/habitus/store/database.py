@@ -19,15 +19,23 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import zstandard
+
 import habitus
 from habitus.errors import StoreError
+from habitus.records import Outcome
+from habitus.store.canonical import plain
 
 FORMAT = 1
+MOST_UNPACKED = (
+    2**30
+)  # bytes of one pack, record or text; a writer closes packs at a thousandth of it
 _LOG_HEADER = 32  # bytes of a write-ahead log before its first page
 _UNFINISHED = 0  # the format of a database whose run is still being made
 _APPLICATION = 0x48414249  # "HABI"
@@ -48,6 +56,15 @@ CREATE TABLE records (
     body BLOB NOT NULL, PRIMARY KEY (stage, id));
 CREATE INDEX records_by_outcome ON records (stage, outcome, reason);
 """
+#: What a column holds, by its name. SQLite itself takes any type in any column.
+_TEXT, _NUMBER, _BYTES = (str,), (int,), (bytes,)
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("stage", "model", "outcome", "reason"), _TEXT),
+    **dict.fromkeys(("key", "keys", "body", "digest"), _BYTES),
+    **dict.fromkeys(("first", "rows", "number", "kind", "calls", "logged"), _NUMBER),
+    **dict.fromkeys(("prompt", "cached", "completion", "uncounted"), _NUMBER),
+    "id": (str, int),  # a text in records, a number in kinds
+}
 _MEANING = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space and run the same command again",
     sqlite3.SQLITE_READONLY: "it cannot be written to; mend its permissions or copy the run",
@@ -68,6 +85,43 @@ def store_error(path: Path, error: Exception) -> StoreError:
     code = getattr(error, "sqlite_errorcode", None)
     meaning = _MEANING.get(code & 0xFF, "") if isinstance(code, int) else ""
     return StoreError(f"{path}: {error}" + (f": {meaning}" if meaning else ""))
+
+
+def damaged(path: Path, what: str) -> StoreError:
+    """The one clear message for a database that does not hold what it should."""
+    return StoreError(f"{path} is damaged ({what}); restore it from a copy")
+
+
+@contextmanager
+def told_as_damage(path: Path, what: str) -> Iterator[None]:
+    """Whatever is wrong with rows that do not hold what they should is damage of the run."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise damaged(path, f"{what}: {error!r:.100}") from error
+
+
+def outcome_of(path: Path, text: str) -> Outcome:
+    """The outcome that a column names.
+
+    Raises:
+        StoreError: there is none of that name.
+    """
+    try:
+        return Outcome(text)
+    except ValueError:
+        raise damaged(path, f"no outcome is called {plain(text)!r}") from None
+
+
+def unpacked(body: bytes) -> bytes:
+    """What a frame of the database holds.
+
+    Raises:
+        zstandard.ZstdError: it is no frame, or would be larger than anything that is kept.
+    """
+    if (size := zstandard.frame_content_size(body)) > MOST_UNPACKED:
+        raise zstandard.ZstdError(f"it says that it holds {size:,} bytes")
+    return zstandard.ZstdDecompressor().decompress(body)
 
 
 def create(path: Path, calls_of: Path | None = None) -> None:
@@ -164,12 +218,24 @@ class Reader:
         self._connection = _beside(path) if beside_writer else _reader(path, killed=killed)
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
+        """All rows of a query.
+
+        Raises:
+            StoreError: it cannot be read, or a column holds what this column never does.
+        """
         try:
             with self._lock:
-                return self._connection.execute(sql, values).fetchall()
+                found = self._connection.execute(sql, values)
+                rows = found.fetchall()
         except sqlite3.Error as error:
             raise store_error(self.path, error) from error
+        except ValueError:  # the text of a column that is no UTF-8, in a message of SQLite
+            raise damaged(self.path, "a text that is none") from None
+        for place, (name, *_) in enumerate(found.description or ()):
+            kinds = _TYPES.get(name, (object,))
+            if not all(isinstance(row[place], kinds) for row in rows):
+                raise damaged(self.path, f"{name} of another type")
+        return rows
 
     def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         """The first row of a query, or None."""

@@ -100,8 +100,11 @@ class Lock:
                 f"{self._path} cannot be locked ({error.strerror}); "
                 "a run directory needs a file system with locks"
             ) from error
-        os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, str(os.getpid()).encode(), 0)
+        try:
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, str(os.getpid()).encode(), 0)
+        except OSError as error:
+            raise StoreError(f"{self._path} cannot be written: {error.strerror}") from error
 
     def release(self) -> None:
         """Let others write. May be called twice."""

@@ -18,8 +18,9 @@ from pathlib import Path
 
 import zstandard
 
+from habitus.errors import StoreError
 from habitus.records import Outcome
-from habitus.store.database import close_writer, open_writer, store_error
+from habitus.store.database import close_writer, open_writer, store_error, unpacked
 from habitus.store.rows import CallRow
 
 PACK = 256
@@ -77,6 +78,7 @@ class Journal:
         self._unwritten = unwritten
         self._failed = False
         self._db = open_writer(path)
+        self._file = _identity(path)
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
         try:
             self._kinds: dict[Kind, int] = {
@@ -86,7 +88,7 @@ class Journal:
                 )
             }
             self._tail, self._next = self._open_tail()
-        except (sqlite3.Error, zstandard.ZstdError) as error:
+        except (sqlite3.Error, zstandard.ZstdError, TypeError) as error:
             self._db.close()
             raise store_error(path, error) from error
 
@@ -95,6 +97,7 @@ class Journal:
         calls = [item for item in items if isinstance(item, CallRow)]
         records = [item for item in items if isinstance(item, RecordRow)]
         try:
+            self._refuse_lost()
             self._db.execute("BEGIN IMMEDIATE")
             if calls:
                 self._write_calls(calls)
@@ -121,6 +124,14 @@ class Journal:
                 self._roll_back()  # only space is lost: every call is in its small pack
         close_writer(self._db)
 
+    def _refuse_lost(self) -> None:
+        """SQLite would go on writing to a file that no directory holds any more."""
+        if _identity(self._path) != self._file:
+            raise StoreError(
+                f"{self._path} is gone: the run was deleted, moved or replaced while it was worked on; "
+                "put it back, or start anew"
+            )
+
     def _roll_back(self) -> None:
         if self._db.in_transaction:
             with suppress(sqlite3.Error):
@@ -140,7 +151,7 @@ class Journal:
             calls += rows
             if calls >= PACK:
                 break
-            lines = zstandard.ZstdDecompressor().decompress(body).split(b"\n")
+            lines = unpacked(body).split(b"\n")
             if sum(map(len, lines)) >= _PACK_BYTES:
                 break
             small.append((first, keys, lines))
@@ -264,6 +275,15 @@ class _Totals:
 
     def _of(self, kind: int) -> list[int]:
         return self.by_kind.setdefault(kind, [0] * 6)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file stands at a path; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def split_keys(keys: bytes) -> list[bytes]:

@@ -28,7 +28,7 @@ from typing import Any, Self
 from habitus.errors import ConfigChangedError, StoreError
 from habitus.store import database, digests
 from habitus.store.calls import CallStore
-from habitus.store.canonical import allowed, canonical, changes, digest, loads
+from habitus.store.canonical import allowed, canonical, changes, digest, exactly
 from habitus.store.files import Lock, left_locked, refuse_links, write_whole
 from habitus.store.journal import Item, Journal
 from habitus.store.manifest import NAME as _MANIFEST
@@ -343,7 +343,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = loads(path.read_bytes())
+        found = exactly(path.read_bytes())
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:

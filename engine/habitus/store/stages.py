@@ -22,7 +22,7 @@ import habitus
 from habitus.errors import StoreError
 from habitus.records import Outcome, StageRecord
 from habitus.store.canonical import loads, plain
-from habitus.store.database import Reader
+from habitus.store.database import Reader, damaged, outcome_of, unpacked
 from habitus.store.files import write_whole
 from habitus.store.journal import Item, RecordRow
 from habitus.store.writer import Writer
@@ -105,7 +105,7 @@ class RecordStore:
         """How the record with an id ended, or None; its body is not read."""
         sql = "SELECT outcome FROM records WHERE stage = ? AND id = ?"
         found = self._reader.row(sql, stage, plain(name))
-        return None if found is None else Outcome(found[0])
+        return None if found is None else self._outcome(found[0])
 
     def endings(self, stage: str) -> Iterator[tuple[str, Outcome, str]]:
         """Id, outcome and reason of all records of a stage by id; no body is read."""
@@ -115,13 +115,15 @@ class RecordStore:
         last = ""
         while page := self._reader.rows(sql, stage, last, _MANY):
             for name, outcome, reason in page:
-                yield name, Outcome(outcome), reason
+                yield name, self._outcome(outcome), reason
             last = page[-1][0]
 
     def failed(self, stage: str) -> dict[str, Outcome]:
         """The records of a stage that did not end well, by id; no body is read."""
         sql = "SELECT id, outcome FROM records WHERE stage = ? AND outcome <> ?"
-        return {name: Outcome(o) for name, o in self._reader.rows(sql, stage, str(Outcome.OK))}
+        return {
+            name: self._outcome(o) for name, o in self._reader.rows(sql, stage, str(Outcome.OK))
+        }
 
     def under(self, stage: str, start: str, kind: type[R]) -> list[R]:
         """The records of a stage whose ids begin with a text, by id."""
@@ -148,7 +150,7 @@ class RecordStore:
             "GROUP BY outcome, reason ORDER BY outcome, reason",
             stage,
         )
-        return {(Outcome(outcome), reason): count for outcome, reason, count in rows}
+        return {(self._outcome(outcome), reason): count for outcome, reason, count in rows}
 
     def export(self) -> list[Path]:
         """Write ``records/<stage>.jsonl`` for every stage; each file whole or untouched."""
@@ -186,7 +188,7 @@ class RecordStore:
 
     def _line(self, stage: str, name: str, body: bytes) -> bytes:
         try:
-            return zstandard.ZstdDecompressor().decompress(body)
+            return unpacked(body)
         except zstandard.ZstdError as error:
             raise self._damaged(stage, name, error) from error
 
@@ -208,10 +210,11 @@ class RecordStore:
                 + _newer(error)
             ) from error
 
+    def _outcome(self, text: str) -> Outcome:
+        return outcome_of(self._reader.path, text)
+
     def _damaged(self, stage: str, name: str, error: Exception) -> StoreError:
-        return StoreError(
-            f"{self._reader.path} is damaged ({stage} {name}: {error}); restore it from a copy"
-        )
+        return damaged(self._reader.path, f"{stage} {name}: {error}")
 
 
 def _newer(error: ValidationError) -> str:

@@ -17,7 +17,7 @@ import zstandard
 
 from habitus.errors import StoreError
 from habitus.store.canonical import loads, plain
-from habitus.store.database import Reader
+from habitus.store.database import Reader, unpacked
 from habitus.store.journal import Kind, split_keys
 from habitus.store.rows import shared_digests, shared_names
 
@@ -103,7 +103,7 @@ class _Check:
         try:
             self._needed.update(shared_names(line))
             kind = self._log(loads(line))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             self._problems.append(f"call {number} cannot be read: {error!r}")
         found = self._reader.row("SELECT number, kind FROM calls WHERE key = ?", key)
         if found is None:
@@ -190,7 +190,7 @@ class _Check:
 
     def _decode(self, what: str, body: bytes) -> bytes | None:
         try:
-            return zstandard.ZstdDecompressor().decompress(body)
+            return unpacked(body)
         except zstandard.ZstdError as error:
             self._problems.append(f"{what} is damaged: {error}")
             return None

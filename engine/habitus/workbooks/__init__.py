@@ -6,14 +6,13 @@
         book.write(["id", "score"])
         book.write(["a1", 0.5])
 
-Both stream: memory depends neither on the number of rows nor on the texts, but for the table of
-texts that a file may share between its cells, which has a limit. Nothing of a file is run, fetched
-or unpacked to disk. The limits of the format and those set here stand in ``limits``. What a column
-means is not known here.
+openpyxl reads and XlsxWriter writes; here stand what a stranger's file may take (``parts``), what a
+cell may not hold (``book``), and the limits (``limits``). Both ways stream: memory depends neither on
+the number of rows nor on the texts, but for the table of texts that a file may share between its
+cells, which has a limit. Nothing of a file is run or fetched. What a column means is not known here.
 """
 
-from habitus.workbooks.cells import Value
-from habitus.workbooks.limits import CELL_LENGTH, COLUMNS, ROWS, cell_length
+from habitus.workbooks.limits import CELL_LENGTH, COLUMNS, ROWS, Value, cell_length
 from habitus.workbooks.reading import SheetRow, read_rows, sheet_names
 from habitus.workbooks.writing import WorkbookWriter, check_size
 

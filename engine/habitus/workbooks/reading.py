@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from habitus.errors import UsageError
-from habitus.expansion import ROW as ROW_COST
-from habitus.workbooks.book import Sheet, chosen, read_book
-from habitus.workbooks.cells import CellError, CellReader, RawCell, Value, whole
-from habitus.workbooks.limits import COLUMNS, ESCAPED, ROW, ROWS, TEXT, letters_of
-from habitus.workbooks.parts import Attributes, Parts, XmlParser
+from habitus.workbooks.limits import Value, missing
+from habitus.workbooks.parts import Parts, open_parts
+
+if TYPE_CHECKING:
+    from habitus.workbooks.book import Book
 
 
 class SheetRow(dict[str, Value]):
@@ -46,10 +47,10 @@ def sheet_names(path: Path) -> tuple[str, ...]:
     """The sheets of a workbook, hidden ones as well.
 
     Raises:
-        UsageError: it cannot be read.
+        UsageError: it cannot be read, or openpyxl is missing.
     """
-    with Parts(path) as parts:
-        return tuple(sheet.name for sheet in read_book(parts).sheets)
+    with open_parts(path) as parts:
+        return tuple(_book(parts).sheets)
 
 
 def read_rows(path: Path, sheet: str = "") -> Iterator[SheetRow]:
@@ -57,172 +58,45 @@ def read_rows(path: Path, sheet: str = "") -> Iterator[SheetRow]:
 
     Raises:
         UsageError: no workbook, one with a password, damaged, or larger than is read; no such
-            sheet; a cell that cannot be read; cells that are merged, or under no heading.
+            sheet; a cell that cannot be read; cells that are merged, or under no heading; openpyxl
+            is missing.
     """
-    with Parts(path) as parts:
-        book = read_book(parts)
-        found = chosen(book, parts, sheet)
-        names: dict[int, str] | None = None
+    with open_parts(path) as parts:
+        book = _book(parts)
         letters: dict[str, str] = {}
-        for number, cells in _rows(parts, found):
-            values = _values(parts, book.reader, number, cells)
-            if not values:
-                continue
-            if names is None:
-                names = _headings(path, number, values)
-                letters = {name: letters_of(column) for column, name in names.items()}
-                continue
-            row = dict.fromkeys(letters, None) | _under(path, number, names, values)
-            yield SheetRow(row, number, letters)
+        for number, values in book.rows(sheet):
+            if not letters:
+                letters = _headings(path, number, values)
+            elif values:
+                yield SheetRow(_named(path, number, letters, values), number, letters)
 
 
-def _rows(parts: Parts, sheet: Sheet) -> Iterator[tuple[int, list[RawCell]]]:
-    parser = _SheetParser(parts)
-    if sheet.part not in parts:
-        raise parts.fault(f"{sheet.part} is missing")
-    for _ in parts.parse(sheet.part, parser):
-        rows, parser.rows = parser.rows, []
-        yield from rows
-    if parser.merged:
-        raise UsageError(
-            f"{parts.path}: the cells {parser.merged} are merged, so that only one of them has a "
-            "value; unmerge them and fill each"
-        )
+def _book(parts: Parts) -> Book:
+    try:
+        from habitus.workbooks.book import Book  # noqa: PLC0415  (an extra, and heavy)
+    except ImportError:
+        raise missing("openpyxl") from None
+    return Book(parts)
 
 
-def _values(
-    parts: Parts, reader: CellReader, number: int, cells: list[RawCell]
-) -> dict[int, Value]:
-    """The values of a row that are there, by column."""
-    values: dict[int, Value] = {}
-    size = 0
-    for cell in cells:
-        try:
-            value = reader.value(cell)
-        except CellError as error:
-            where = f"{letters_of(cell.column)}{number}"
-            raise UsageError(f"{parts.path}: cell {where} {error}") from None
-        if isinstance(value, str):
-            size += len(value)
-        if value is not None:
-            values[cell.column] = value
-    parts.expansion.add(ROW_COST + size)  # a text that cells share counts as often as it is read
-    if size > ROW:
-        raise UsageError(f"{parts.path}: row {number} holds more than {ROW:,} characters")
-    return values
-
-
-def _headings(path: Path, number: int, values: Mapping[int, Value]) -> dict[int, str]:
-    names: dict[int, str] = {}
-    first: dict[str, int] = {}
+def _headings(path: Path, number: int, values: Mapping[str, Value]) -> dict[str, str]:
+    """The columns of the headings, by name."""
+    letters: dict[str, str] = {}
     for column, value in values.items():
-        name = str(value)
-        if first.setdefault(name, column) != column:
-            places = " and ".join(f"{letters_of(c)}{number}" for c in (first[name], column))
-            raise UsageError(f"{path} has two columns {name!r} ({places})")
-        names[column] = name
-    return names
+        first = letters.setdefault(str(value), column)
+        if first != column:
+            places = f"{first}{number} and {column}{number}"
+            raise UsageError(f"{path} has two columns {str(value)!r} ({places})")
+    return letters
 
 
-def _under(
-    path: Path, number: int, names: Mapping[int, str], values: Mapping[int, Value]
+def _named(
+    path: Path, number: int, letters: Mapping[str, str], values: dict[str, Value]
 ) -> dict[str, Value]:
+    row = {name: values.pop(column, None) for name, column in letters.items()}
     for column in values:
-        if column not in names:
-            raise UsageError(
-                f"{path}: cell {letters_of(column)}{number} stands under no heading; name the column "
-                "in the first row, or empty the cell"
-            )
-    return {names[column]: value for column, value in values.items()}
-
-
-class _SheetParser(XmlParser):
-    """Gathers rows of cells until they are taken."""
-
-    def __init__(self, parts: Parts) -> None:
-        super().__init__()
-        self.rows: list[tuple[int, list[RawCell]]] = []
-        self.merged = ""
-        self._parts = parts
-        self._number = 0
-        self._cells: list[RawCell] = []
-        self._cell: RawCell | None = None
-        self._column = 0
-        self._texts: list[str] = []
-        self._size = 0
-        self._row_size = 0
-        self._on = False
-        self._readings = False
-
-    def start(self, name: str, attributes: Attributes) -> None:
-        match name:
-            case "row":
-                self._begin_row(attributes.get("r", ""))
-            case "c" if self._number:
-                self._begin_cell(attributes)
-            case "v" | "t" if self._cell and not self._readings:
-                self._on = True
-            case "f" if self._cell:
-                self._cell.formula = True
-            case "rPh":
-                self._readings = True
-            case "mergeCell":
-                self.merged = self.merged or attributes.get("ref", "")[:40]
-
-    def end(self, name: str) -> None:
-        match name:
-            case "v" | "t" if self._cell and self._on:
-                self._cell.text = "".join(self._texts)
-                self._on = False
-            case "rPh":
-                self._readings = False
-            case "c":
-                self._cell = None
-            case "row":
-                self.rows.append((self._number, self._cells))
-                self._cells = []
-
-    def text(self, text: str) -> None:
-        if not self._on:
-            return
-        self._texts.append(text)
-        self._size += len(text)
-        self._row_size += len(text)
-        if self._size > ESCAPED * TEXT or self._row_size > ESCAPED * ROW:
-            place = f"{letters_of(self._column)}{self._number}"
-            raise UsageError(
-                f"{self._parts.path}: cell {place} holds more than {TEXT:,} characters, or its row "
-                f"more than {ROW:,}; give such rows as JSON lines"
-            )
-
-    def _begin_row(self, number: str) -> None:
-        found = whole(number) if number else self._number + 1
-        if found is None or not self._number < found <= ROWS:
-            raise self._parts.fault(f"row {number[:20]!r} follows on row {self._number}")
-        self._number = found
-        self._column = self._row_size = 0
-
-    def _begin_cell(self, attributes: Attributes) -> None:
-        place = attributes.get("r", "")
-        column = _column(place, self._number) if place else self._column + 1
-        if not self._column < column <= COLUMNS:
-            raise self._parts.fault(f"cell {place[:20]!r} is out of place in row {self._number}")
-        self._column = column
-        kind = attributes.get("t", "n")
-        self._cell = RawCell(column, kind, attributes.get("s", ""))
-        self._cells.append(self._cell)
-        self._texts = []
-        self._size = 0
-
-
-def _column(place: str, row: int) -> int:
-    """The column of a place in a row, counted from 1; 0 where it is not in that row."""
-    letters = place.rstrip("0123456789")
-    if not 0 < len(letters) <= 3 or not letters.isascii() or not letters.isalpha():
-        return 0
-    if place[len(letters) :] != str(row):
-        return 0
-    column = 0
-    for letter in letters.upper():
-        column = column * 26 + ord(letter) - 64
-    return column
+        raise UsageError(
+            f"{path}: cell {column}{number} stands under no heading; name the column in the first row, "
+            "or empty the cell"
+        )
+    return row
