@@ -125,6 +125,12 @@ def test_interrupts_that_a_shell_has_ignored_stay_ignored(tmp_path: Path) -> Non
     assert (whole.code, whole.problems()) == (0, [])
 
 
+def test_a_request_to_end_ends_what_a_shell_has_started_in_order(tmp_path: Path) -> None:
+    with FaultServer(Plan()) as server:
+        ended = session(a_run(tmp_path, server.url), server, Kill("SIGTERM behind a shell", 3, 0.0))
+    assert (ended.code, ended.problems()) == (130, [])
+
+
 LONG_FORMS = {
     "run": (a_run, QUICK),
     "run, slow": (a_run, SLOW),
