@@ -11,7 +11,7 @@ import pytest
 from habitus.content import yamlfile
 from habitus.content.fields import SLUG_PATTERN
 from habitus.histories import lexical
-from habitus.models import endpoints, keys, rejections
+from habitus.models import endpoints, keyfiles, keys, rejections
 from habitus.models.retries import RetryPolicy
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +30,7 @@ LIMITS = {
     "characters kept of a server's error": rejections.LONGEST_TEXT,
     "seconds that a server may ask to wait": int(RetryPolicy().longest_told),
     "length of an id": int(re.findall(r"\{0,(\d+)\}", SLUG_PATTERN)[0]) + 1,
-    "bytes of a key file": keys.LONGEST_FILE,
+    "bytes of a key file": keyfiles.LONGEST_FILE,
 }
 
 

@@ -126,7 +126,7 @@ class ModelEntry(ContentModel):
     """One entry under ``models:`` of an experiment file.
 
     The key of a server is in the variable ``api_key_env`` of the environment or on the one line of
-    the file ``api_key_file``; see ``habitus.models.keys``.
+    the file ``api_key_file``; see ``habitus.models.keyfiles``.
     ``timeout`` is in seconds and covers all tries of a call and the waits between them, not the
     wait for a free slot. ``concurrency`` is the largest number of requests in flight. ``extra``
     is added to the body of every request. ``options`` belong to the backends that are no server;

@@ -21,7 +21,7 @@ from habitus.errors import ModelError
 from habitus.models.context import listed_length
 from habitus.models.endpoints import Answer, Endpoint, endpoint_for
 from habitus.models.entry import ModelEntry, Opening
-from habitus.models.keys import read_key
+from habitus.models.keyfiles import read_key
 from habitus.models.quirks import Quirks
 from habitus.models.reading import Read, error_inside, read_completion
 from habitus.models.rejections import Rejection, learn, read_rejection
