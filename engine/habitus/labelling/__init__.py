@@ -16,7 +16,8 @@ from habitus.labelling.job import LabellingJob
 from habitus.labelling.note import Labelling, VerdictNote, read_labelling, refuse_later
 from habitus.labelling.outcomes import label_outcomes
 from habitus.labelling.posts import Categories, PostSource, write_categories
-from habitus.labelling.sources import Columns, Source, open_source
+from habitus.labelling.source import Columns, Source
+from habitus.labelling.sources import open_source
 from habitus.labelling.tasks import Manner, Task, make_tasks
 
 __all__ = [

@@ -23,7 +23,7 @@ from habitus.labelling.note import (
     capped,
     keep_labelling,
 )
-from habitus.labelling.sources import Source
+from habitus.labelling.source import Source
 from habitus.labelling.tasks import Task, verdicts
 from habitus.models import Caps, ChatModel, ModelEntry
 from habitus.records import Failure, JudgedItem, Label, Outcome, derive_seed

@@ -14,7 +14,7 @@ from habitus.agents.verdicts import unreadable_label
 from habitus.corpora import CATEGORY, add_column, column_names, question_of, read_posts
 from habitus.errors import UsageError
 from habitus.labelling.note import LABELS
-from habitus.labelling.sources import Source
+from habitus.labelling.source import Source
 from habitus.records import JudgedItem, Label
 from habitus.store import RunDir
 

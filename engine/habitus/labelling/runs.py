@@ -17,7 +17,7 @@ from habitus.experiments import read_materials
 from habitus.experiments.materials import Materials
 from habitus.experiments.responding import SHARED
 from habitus.labelling.note import ITEMS, Labelling, read_labelling
-from habitus.labelling.sources import Source, looked_through
+from habitus.labelling.source import Source, looked_through
 from habitus.records import Evaluation, JudgedItem, NormState, Response
 from habitus.running import read_made_up
 from habitus.store import RunDir

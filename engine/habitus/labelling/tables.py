@@ -26,7 +26,7 @@ from typing import Any
 
 from habitus.errors import UsageError
 from habitus.labelling.rows import Row, row_reader
-from habitus.labelling.sources import Columns, Source, looked_through
+from habitus.labelling.source import Columns, Source, looked_through
 from habitus.records import JudgedItem, Outcome
 from habitus.workbooks import SheetRow
 
