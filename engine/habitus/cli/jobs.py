@@ -58,6 +58,7 @@ def run_and_count(job: CountedJob, options: JobOptions, show: Callable[[RunDir],
         out=options.out,
         fork=run_path(options.fork) if options.fork else None,
         fresh=options.fresh,
+        to_the_end=options.failures is not None and options.failures >= 1,
     )
     ahead = Ahead(job.totals, job.calls, job.models)
     talk(f"writing to {options.out}")

@@ -28,7 +28,12 @@ ForkOption = Annotated[
 ]
 FailuresOption = Annotated[
     float,
-    typer.Option("--failures", min=0, max=1, help="Share without an answer above which exit is 1."),
+    typer.Option(
+        "--failures",
+        min=0,
+        max=1,
+        help="Share without an answer above which exit is 1; with 1 nothing stops early.",
+    ),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress, no table.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -92,9 +92,12 @@ def _going_on_without(study: Study, again: Sequence[str]) -> Iterator[None]:
         whose = f" (of the targets {', '.join(names)})" if len(names) > 1 else ""
         whose = whose or "".join(f" (of the target {name})" for name in names)
         on = shlex.join([*again, "--set", f"limits.alike={_NEVER}"])
+        what = (
+            f"the model {stopped.model}{whose} does not answer" if stopped.model else "is not read"
+        )
         raise RunStoppedError(
             f"{stopped}\nwhat was answered is kept. To go on with everything else, and count what "
-            f"the model {stopped.model}{whose} does not answer as failed: {on}",
+            f"{what} as failed: {on}",
             stopped.model,
         ) from None
 

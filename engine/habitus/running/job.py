@@ -148,7 +148,7 @@ class JobRequest:
     ``fork`` starts a new run with the stored calls of an old one; ``fresh`` names stages of calls
     whose stored answers are asked for again; ``base`` is where relative paths of model entries
     start. ``opener`` makes models of entries: give one of your own to put another model behind a
-    name.
+    name. ``to_the_end``: go on whatever fails, where a job would stop early.
     """
 
     out: Path
@@ -156,6 +156,7 @@ class JobRequest:
     fresh: frozenset[str] = frozenset()
     base: Path = field(default_factory=Path.cwd)
     opener: Factory = open_model
+    to_the_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)

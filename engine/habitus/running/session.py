@@ -8,6 +8,7 @@ and the records of every table are written out in the order of their ids.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
@@ -33,6 +34,7 @@ from habitus.running.job import (
 )
 from habitus.running.learning import Learning
 from habitus.running.madeup import keep_made_up
+from habitus.running.unreadable import Unreadable
 from habitus.running.versions import refuse_newer
 from habitus.store import RunDir, is_run
 
@@ -69,6 +71,9 @@ def run_job(job: Job, request: JobRequest, observer: Observer | None = None) -> 
         return session.finish()
 
 
+_NEVER = sys.maxsize  # calls that may fail alike
+
+
 class Session:
     """One process working on a run. A run that is not there is made when its models are open."""
 
@@ -88,6 +93,8 @@ class Session:
         self._run = run
         self._budget: Budget | None = None
         self._earlier: dict[str, set[str]] = {}
+        self._alike = _NEVER if request.to_the_end else job.alike
+        self._unreadable = Unreadable(self._alike)
         self._learning = Learning(job.models, run.path if run else request.fork)
 
     @property
@@ -112,6 +119,7 @@ class Session:
         self._learning.keep(self.store, self.models)
         self._observer.put(table, record)
         self._stop_if_all_fail()  # whatever the record: a check may fail where its session is good
+        self._stop_if_never_read(record)
 
     async def drop(self, table: str, name: str) -> None:
         """Forget a record of an earlier session that is not made any more."""
@@ -178,9 +186,18 @@ class Session:
                 for model in models.values():
                     await model.aclose()
 
+    def _stop_if_never_read(self, record: StageRecord) -> None:
+        found = self._unreadable.see(record)
+        if found is not None:
+            raise RunStoppedError(
+                f"{found.who}: none of the first {found.answers} answers could be read: "
+                f"{found.reason}; another model, prompt or max_tokens is another run: name its "
+                "directory with --out, and this one with --fork"
+            )
+
     def _stop_if_all_fail(self) -> None:
         for name, model in self.models.items():
-            found = model.counters.failing_alike(self._job.alike)
+            found = model.counters.failing_alike(self._alike)
             if found is not None:
                 stage = f" ({found.what})" if found.what else ""
                 mend = "mend it and give the same command again"
