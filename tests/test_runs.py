@@ -26,6 +26,7 @@ from habitus.models import ChatModel
 from habitus.records import Outcome, Reply, Request, StageRecord
 from habitus.running import RunStoppedError, RunSummary
 from habitus.store import RunDir
+from labelling_fixture import answers, written
 from study_fixture import (
     FAST,
     Answering,
@@ -389,6 +390,9 @@ class TestEndings:
         assert max(summary.failed_shares.values()) == 0
 
 
+PLANTED = '{backend: scripted, model: m, options: {rules: [{reply: "##Insider## <|END|>"}]}}'
+
+
 class TestInterrupt:
     def test_ctrl_c(
         self,
@@ -421,6 +425,36 @@ class TestInterrupt:
         assert code == 0, err
         assert f"{stored} answers were stored already" in err
         assert calls_of(tmp_path / "my run") == calls_of(undisturbed)
+
+    @pytest.mark.parametrize(
+        ("shown", "words"),
+        [
+            ("habitus.cli.results.print_main_table", ["run", "first", *set_options(FAST)]),
+            (
+                "habitus.cli.judge.print_labels",
+                ["judge", "answers.jsonl", "--judges", "positioning", "--model", PLANTED],
+            ),
+        ],
+        ids=["run", "judge"],
+    )
+    def test_while_results_are_shown_the_way_on_is_told_as_well(
+        self,
+        shown: str,
+        words: list[str],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        terminal = terminal_in(tmp_path, monkeypatch, capsys)
+        harbour(tmp_path)
+        written(tmp_path, answers(2))
+
+        def interrupted(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(shown, interrupted)
+        code, _, err = terminal(*words, "--out", "run")
+        assert (code, "To go on: " in err) == (130, True)
 
     def test_where_python_forgets_it_it_counts(self) -> None:
         """What is raised in a destructor is reported and dropped: the run would go on."""

@@ -69,8 +69,8 @@ def demo(
     labels = out.parent / f"{out.name or 'demo'}-labels"
     with interruptible(shlex.join(again)):
         run_job(_framing(study, out), JobRequest(out=labels), observer)
-    print_results(request)
-    print_framing(labels)
+        print_results(request)
+        print_framing(labels)
     talk("")
     print_text(_AFTER.format(out=out, labels=labels, program=program()))
     return code

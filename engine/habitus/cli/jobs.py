@@ -65,8 +65,8 @@ def run_and_count(job: CountedJob, options: JobOptions, show: Callable[[RunDir],
     again = [program(), *sys.argv[1:]]
     with interruptible(shlex.join(again)):
         summary = run_job(job, request, None if options.quiet else Progress(ahead))
-    if not options.quiet:
-        with RunDir.open(options.out, write=False) as run:
-            show(run)
-    code = close_run(summary, options.failures, calls=False, counted=label_outcomes)
-    return tell_cap(summary, again) or code
+        if not options.quiet:
+            with RunDir.open(options.out, write=False) as run:
+                show(run)
+        code = close_run(summary, options.failures, calls=False, counted=label_outcomes)
+        return tell_cap(summary, again) or code

@@ -47,12 +47,13 @@ def run_and_tell(
         0 when complete, 1 when too many calls failed or a cap is reached. An interrupt is raised
         again after the command that goes on has been told.
     """
-    with interruptible(shlex.join(again)), _going_on_without(study, again):
-        summary = _together(list(_sessions(study, request, observer, before)))
-    if show:
-        print_results(request)
-    code = close_run(summary, study.experiment.limits.failures, counted=run_outcomes)
-    return tell_cap(summary, again) or code
+    with interruptible(shlex.join(again)):
+        with _going_on_without(study, again):
+            summary = _together(list(_sessions(study, request, observer, before)))
+        if show:
+            print_results(request)
+        code = close_run(summary, study.experiment.limits.failures, counted=run_outcomes)
+        return tell_cap(summary, again) or code
 
 
 def _sessions(
