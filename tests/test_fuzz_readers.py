@@ -13,6 +13,8 @@ import json
 import lzma
 import re
 import shutil
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -364,6 +366,32 @@ class TestPosts:
                 assert (len(found), reader.damage) == (9, None)
 
         check()
+
+    def test_a_damaged_footer_ends_no_process(self, tmp_path: Path) -> None:
+        """Arrow lets exceptions of C++ through where a footer is asked for its columns."""
+        whole = FORMS["a.parquet"]([{"id": f"{n}", "body": "b " * n} for n in range(9)])
+        (tmp_path / "whole.parquet").write_bytes(whole)
+        program = """
+import contextlib, random
+from pathlib import Path
+from habitus.corpora import read_posts
+from habitus.errors import UsageError
+
+whole = Path("whole.parquet").read_bytes()
+footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+for seed in range(2500):
+    draw, content = random.Random(seed), bytearray(whole)
+    for _ in range(draw.randint(1, 3)):
+        content[draw.randrange(footer, len(whole) - 8)] = draw.randrange(256)
+    Path("a.parquet").write_bytes(bytes(content))
+    with contextlib.suppress(UsageError):
+        list(read_posts(Path("a.parquet"), ("id", "body")))
+"""
+        command = [sys.executable, "-c", program]
+        ended = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")
 
     def test_a_damaged_file_of_posts(self, tmp_path: Path) -> None:
         whole = FORMS["a.parquet"](

@@ -12,7 +12,7 @@ Not bounded here: the page of a file that lies about its sizes is unpacked whole
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -39,25 +39,34 @@ def rows_at_once(path: Path, file: Any, columns: Collection[str], expansion: Exp
         UsageError: what the file says it holds is more than it may expand to.
     """
     about = file.metadata
+    wanted = [i for i, name in enumerate(_columns(file)) if name in columns]
     claimed = longest = 0
     with path.open("rb") as source:
         for index in range(about.num_row_groups):
             group = about.row_group(index)
-            claimed += ROW * max(0, group.num_rows)
-            dictionaries = 0
-            for chunk in _chunks(group, columns):
-                claimed += max(0, chunk.total_uncompressed_size)
-                dictionaries += _dictionary_size(source, chunk)
-            longest = max(longest, dictionaries)
+            claimed += ROW * max(0, group.num_rows) + max(0, group.total_byte_size)
             expansion.check(claimed)
+            _read_one(file, index, columns)
+            chunks = map(group.column, wanted)
+            dictionaries = sum(_dictionary_size(source, chunk) for chunk in chunks)
+            longest = max(longest, dictionaries)
     return max(1, min(MOST_ROWS, MOST_BYTES // max(1, longest)))
 
 
-def _chunks(group: Any, columns: Collection[str]) -> Iterator[Any]:
-    for index in range(group.num_columns):
-        chunk = group.column(index)
-        if chunk.path_in_schema.partition(".")[0] in columns or chunk.path_in_schema in columns:
-            yield chunk
+def _columns(file: Any) -> list[str]:
+    """The name of each column of values; those inside of others have the name of the outermost."""
+    paths = [file.schema.column(index).path for index in range(len(file.schema))]
+    names = set(file.schema_arrow.names)
+    return [path if path in names else path.partition(".")[0] for path in paths]
+
+
+def _read_one(file: Any, group: int, columns: Collection[str]) -> None:
+    """Read a row of a group. Where what a group says of a column is damaged, that is an error.
+
+    To ask the group for it would end the process: Arrow lets that exception of C++ through.
+    """
+    for _ in file.iter_batches(batch_size=1, row_groups=[group], columns=list(columns)):
+        return
 
 
 def _dictionary_size(source: BinaryIO, chunk: Any) -> int:

@@ -219,9 +219,11 @@ def _container(types: Any, kind: Any) -> type | None:
 def _opened(path: Path) -> Any:
     arrow, parquet = _arrow()
     try:
-        return parquet.ParquetFile(path)
-    except (OSError, arrow.ArrowInvalid) as error:
+        file = parquet.ParquetFile(path)
+        _ = file.schema_arrow.names  # names that are no text are found when they are asked for
+    except (OSError, arrow.ArrowException, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
+    return file
 
 
 def _unreadable(path: Path, error: Exception) -> UsageError:
