@@ -205,6 +205,7 @@ class TestModels:
         | st.sampled_from(["1e999", "-1", "Fri, 31 Dec 9999 23:59:59 GMT", "Mon, 01 Jan 0001"]),
         st.floats(0, 1e10),
     )
+    @example(value="0\x1f", wall=0.0)
     def test_a_wait_is_bounded(self, value: str, wall: float) -> None:
         policy = RetryPolicy()
         for header in ("retry-after", "retry-after-ms"):

@@ -62,7 +62,8 @@ def _milliseconds(value: str) -> float | None:
 
 def _seconds(value: str, wall: float) -> float | None:
     """Seconds from a Retry-After header: a number or an HTTP date."""
-    if _SECONDS.fullmatch(value.strip()):
+    value = value.strip()  # float() strips less
+    if _SECONDS.fullmatch(value):
         return float(value)
     try:
         return min(max(0.0, parsedate_to_datetime(value).timestamp() - wall), _TOO_LONG)
