@@ -239,3 +239,15 @@ def test_a_prompt_with_a_name_that_no_file_can_have_is_told(tmp_path: Path, leng
     (folder / "x.yaml").write_text(text)
     with pytest.raises(ContentError, match="aaaa"):
         load_setting(folder / "x.yaml")
+
+
+def test_states_of_norms_that_are_not_there_are_damage(tmp_path: Path, finished: Path) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(finished / "run", path)
+    kept = orjson.loads((path / "study.json").read_bytes())
+    persona, norm = next(iter(kept["personas"])), next(iter(kept["norms"]))
+    del kept["norms"][norm]
+    (path / "study.json").write_bytes(orjson.dumps(kept))
+    for words in (["results", str(path)], ["status", str(path)], ["report", str(path)]):
+        code, _, said = command(*words)
+        assert (code, "study.json is damaged" in said) == (2, True), (words, persona, said)

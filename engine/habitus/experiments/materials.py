@@ -7,9 +7,9 @@ of each stage. Results, status and viewers read it; nothing of it is asked of a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from habitus.analysis import Design
 from habitus.experiments.config import Experiment
@@ -66,6 +66,13 @@ class Materials(BaseModel):
     topics: dict[str, str]
     openers: dict[str, str] = Field(default_factory=dict)
     counts: StageCounts
+
+    @model_validator(mode="after")
+    def _norms_of_states(self) -> Self:
+        for name, persona in self.personas.items():
+            if unknown := persona.states.keys() - self.norms.keys():
+                raise ValueError(f"{name} has a state of {min(unknown)!r}, which is no norm here")
+        return self
 
     def design(self) -> Design:
         """What an analysis must know."""
